@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test coverage fuzz mutants test-slow test-cpus test-matrix lint bench benchmarks clean
+.PHONY: help demo docs test coverage fuzz mutants test-slow test-cpus test-matrix lint package bench benchmarks clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,8 +50,8 @@ fuzz: .venv/.test  ## 20,000 generated calls of the whole public surface, a seed
 mutants: .venv/.test  ## a sample of mutants of the mathematics, an hour; mutants.csv keeps what was tried
 	OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python tests/mutate.py
 
-test-cpus: .venv/.test  ## run the tests under five OpenBLAS kernel sets, and on two threads
-	$(BIN)/python tests/cpus.py
+test-cpus: .venv/.test  ## run the tests on simulated processors, and how much of its limit each comparison used
+	$(BIN)/python tests/cpus.py --deviations .deviations
 
 test-matrix: .venv/.test  ## run the tests with the oldest and the newest libraries, on each Python here
 	$(BIN)/python tests/matrix.py
@@ -61,6 +61,9 @@ lint: .venv/.lint  ## ruff, codespell and mypy
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
 	$(BIN)/mypy
+
+package: .venv/.package  ## build sdist and wheel, install it into an empty environment, forecast there
+	.ci/package
 
 # statsforecast 2.1 wants a pandas below 3.
 .venv/benchmarks/.benchmarks: pyproject.toml
@@ -77,5 +80,5 @@ benchmarks: .venv/benchmarks/.benchmarks  ## compare with other libraries (insta
 	.venv/benchmarks/bin/python examples/benchmarks/ordinary.py --part all --cache .benchmarks --write docs/ordinary.md
 
 clean:  ## remove what the other targets wrote, except .venv
-	rm -rf .benchmarks build dist demo mutants docs/_build docs/api/generated docs/gallery .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .benchmarks .deviations build dist demo mutants docs/_build docs/api/generated docs/gallery .coverage .coverage.* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -path ./.venv -prune -o -name __pycache__ -type d -exec rm -rf {} +

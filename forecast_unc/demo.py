@@ -24,7 +24,9 @@ _NAMES = {
     OWN_NAME: "mixture",
     "monte_carlo": "Monte Carlo",
 }
-_COLUMNS = ["RMSE", "CRPS", "NLPD", "MSIS", "coverage_50", "coverage_80", "coverage_95"]
+# Scores, and decimals that are the same on every processor that could be simulated (docs/machines).
+_DECIMALS = {"RMSE": 2, "CRPS": 3, "NLPD": 1, "MSIS": 1}
+_DECIMALS |= dict.fromkeys(("coverage_50", "coverage_80", "coverage_95"), 2)
 
 
 def demo(output: Path, n_origins: int = 20) -> None:
@@ -57,11 +59,14 @@ def demo(output: Path, n_origins: int = 20) -> None:
         },
         progress=True,
     )
-    table = result.scores().loc[list(_NAMES), _COLUMNS].round(3)
+    scores = result.scores().loc[list(_NAMES), list(_DECIMALS)]
+    table = pd.DataFrame(
+        {name: scores[name].map(f"{{:.{k}f}}".format) for name, k in _DECIMALS.items()}
+    )
     table = table.set_axis(pd.Index(_NAMES.values(), name="propagation"))
     table.to_csv(output / "scores.csv")
     head = ["propagation", *table.columns]
-    rows = [[str(name), *(f"{value:.3f}" for value in row)] for name, *row in table.itertuples()]
+    rows = [list(map(str, row)) for row in table.itertuples()]
     lines = ["| " + " | ".join(row) + " |\n" for row in [head, ["---"] * len(head), *rows]]
     (output / "scores.md").write_text("".join(lines))
     _picture(forecasts, past, future).savefig(output / "demo.png", dpi=110)

@@ -26,6 +26,18 @@ settings.register_profile(
 settings.load_profile("forecast_unc")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    text = "folder to write how much of its limit each comparison used, see tests/deviations.py"
+    parser.addoption("--deviations", help=text)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if folder := config.getoption("--deviations"):
+        from tests.deviations import Recorder
+
+        config.pluginmanager.register(Recorder(Path(folder)))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
     """Without a search for garbage, 3.4 of 12 s: what is collected stays to the end."""

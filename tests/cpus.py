@@ -1,33 +1,61 @@
-"""The suite under the kernel sets of OpenBLAS, and on two threads: `make test-cpus`.
+"""The suite on other processors, which this one simulates: `make test-cpus`.
 
-OpenBLAS holds a kernel set for each kind of processor, and the last digits of a matrix product
-differ between them. One processor can run those of its elders, and so show what others would do.
+The last digits of a matrix product, of exp and of log depend on the processor: OpenBLAS has a
+kernel set for each kind, NumPy and the C library have loops for AVX-512, for AVX2 with FMA, and for
+neither. A processor can run what older ones run, and so show what would come out there.
 
-    python tests/cpus.py                # all tests under all kernel sets, and on two threads
-    python tests/cpus.py --numerical --kernels Haswell   # what .ci/run adds
+    python tests/cpus.py                       # all tests on each machine of the table
+    python tests/cpus.py --only Nehalem "two threads"
+    python tests/cpus.py --other --numerical   # what .ci/run adds: one machine that is not this one
+    python tests/cpus.py --deviations FOLDER   # and how much of its limit each comparison used
 """
 
 import argparse
+import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
+MARGIN = 30.0  # limits of comparisons are so many times the largest deviation, or more
 
-# From the newest processors to the oldest, each with the name it goes by in older builds.
-KERNELS = {
-    "SkylakeX": "SkylakeX",
-    "Haswell": "Haswell",
-    "Sandybridge": "Sandybridge",
-    "Nehalem": "Nehalem",
-    "Prescott": "Katmai",
-}
+# Names that releases of NumPy give to these instructions; those that one dispatches are disabled.
+AVX512 = ("X86_V4", "AVX512F", "AVX512CD", "AVX512_SKX", "AVX512_CLX", "AVX512_CNL")
+AVX512 += ("AVX512_ICL", "AVX512_SPR")
+AVX2 = ("X86_V3", "FMA3", "AVX2")
+# The C library has its own loops for exp, log, sin and pow.
+LIBM = "glibc.cpu.hwcaps=-AVX2,-FMA,-FMA4,-AVX2_Usable,-FMA_Usable,-FMA4_Usable"
+
+
+class Machine(NamedTuple):
+    """A processor: kernels of OpenBLAS, and instructions that NumPy and the C library lack."""
+
+    name: str
+    kernels: str | None = None  # None: the processor's own
+    lacks: tuple[str, ...] = ()
+    tunables: str = ""
+    threads: int = 1
+
+
+# From the newest processors to the oldest.
+MACHINES = (
+    Machine("this one"),
+    Machine("two threads", threads=2),
+    Machine("SkylakeX", "SkylakeX"),
+    Machine("Haswell", "Haswell", AVX512),
+    Machine("Sandybridge", "Sandybridge", AVX512 + AVX2, LIBM),
+    Machine("Nehalem", "Nehalem", AVX512 + AVX2, LIBM),
+    Machine("Prescott", "Prescott", AVX512 + AVX2, LIBM),
+)
+OLDER_NAMES = {"Prescott": "Katmai"}  # of kernels, in older builds of OpenBLAS
 
 # Not the numerical part of the suite: words, pictures, indices and files, where digits count for
-# nothing, and the examples, which take long. New files are numerical until they are named here.
+# nothing. New files are numerical until they are named here.
 OTHER = [
-    "backtest",
     "calendar",
     "choose",
     "cli",
@@ -37,8 +65,6 @@ OTHER = [
     "cli_reading",
     "cpus",
     "dask",
-    "datasets",
-    "docs",
     "exog",
     "export",
     "faults",
@@ -53,48 +79,90 @@ OTHER = [
     "report",
     "report_browser",
     "saving",
-    "scores",
     "series",
-    "significance",
     "sktime",
     "times",
 ]
 
 PROBE = """
-import numpy, threadpoolctl
+import json, numpy, threadpoolctl
 from scipy.linalg import cho_factor
+try:
+    from numpy._core import _multiarray_umath as of
+except ImportError:
+    from numpy.core import _multiarray_umath as of
 for size in (8, 200):
     X = numpy.ones((size, size)) + size * numpy.eye(size)
     cho_factor(X @ X)
-print(*{each.get("architecture") for each in threadpoolctl.threadpool_info()
-        if each["internal_api"] == "openblas"})
+kernels = {each.get("architecture") for each in threadpoolctl.threadpool_info()
+           if each["internal_api"] == "openblas"}
+loops = [name for name in of.__cpu_dispatch__ if of.__cpu_features__.get(name)]
+print(json.dumps({"kernels": sorted(map(str, kernels)), "loops": loops}))
 """
 
 
-def environment(kernels: str | None, threads: int) -> dict[str, str]:
-    """The present one with so many BLAS threads and these kernels, or the processor's own."""
-    changed = {name: str(threads) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
-    kept = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
-    return {**kept, **changed} | ({"OPENBLAS_CORETYPE": kernels} if kernels else {})
+def environment(machine: Machine) -> dict[str, str]:
+    """The present environment, changed to that of a machine."""
+    changes = {name: str(machine.threads) for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS")}
+    # NumPy warns of names that it does not know or this processor does not have.
+    lacking = [name for name in machine.lacks if name in loops_here()] if machine.lacks else []
+    settings = {
+        "OPENBLAS_CORETYPE": machine.kernels or "",
+        "NPY_DISABLE_CPU_FEATURES": " ".join(lacking),
+        "GLIBC_TUNABLES": machine.tunables,
+    }
+    kept = {name: value for name, value in os.environ.items() if name not in settings}
+    return kept | changes | {name: value for name, value in settings.items() if value}
 
 
-def obstacle(kernels: str) -> str | None:
-    """Why a kernel set cannot be run here, or None if it can: found by computing with it."""
-    probe = subprocess.run(
+@cache
+def probe(machine: Machine) -> dict[str, list[str]] | int:
+    """Kernels and loops that run on a machine, or the exit code if it cannot be simulated."""
+    done = subprocess.run(
         [sys.executable, "-c", PROBE],
-        env=environment(kernels, 1),
+        env=environment(machine),
         capture_output=True,
         text=True,
         check=False,
     )
-    if probe.returncode:
-        return f"this processor cannot run them (exit code {probe.returncode})"
-    found = set(probe.stdout.split())
-    if not found:
+    return done.returncode or json.loads(done.stdout)
+
+
+def loops_here() -> list[str]:
+    """The instructions that this NumPy has loops for and this processor runs."""
+    answer = probe(MACHINES[0])
+    if isinstance(answer, int):
+        raise RuntimeError(f"NumPy and SciPy do not run here: exit code {answer}")
+    return answer["loops"]
+
+
+def obstacle(machine: Machine) -> str | None:
+    """Why a machine cannot be simulated here, or None if it can: found by computing with it."""
+    answer = probe(machine)
+    if isinstance(answer, int):
+        return f"this processor cannot run its kernels (exit code {answer})"
+    kernels = answer["kernels"]
+    if not kernels:
         return "NumPy and SciPy do not use OpenBLAS here"
-    if not found <= {kernels, KERNELS.get(kernels)}:
-        return f"not in this OpenBLAS, which takes {', '.join(sorted(found))} instead"
+    named = {machine.kernels, OLDER_NAMES.get(machine.kernels or "")}
+    if machine.kernels and not named >= {*kernels}:
+        return f"not in this OpenBLAS, which takes {', '.join(kernels)} instead"
+    if left := {*answer["loops"]} & {*machine.lacks}:
+        return f"this NumPy cannot disable {', '.join(sorted(left))}"
     return None
+
+
+def other_than_this() -> list[Machine]:
+    """The newest machine that can be simulated and has other kernels and other loops, if any."""
+    here = probe(MACHINES[0])
+    for machine in MACHINES:
+        there = probe(machine)
+        if isinstance(here, int) or isinstance(there, int) or obstacle(machine):
+            continue
+        if all(here[part] != there[part] for part in ("kernels", "loops")):
+            return [machine]
+    print("no other processor can be simulated here", flush=True)
+    return []
 
 
 def passed(title: str, python: str, asked: list[str], given: dict[str, str]) -> bool:
@@ -109,13 +177,44 @@ def passed(title: str, python: str, asked: list[str], given: dict[str, str]) -> 
     return done.returncode == 0
 
 
-def run(kernels: str | None, threads: int, numerical: bool) -> bool:
-    """Run the tests under a kernel set; whether all passed."""
-    workers = max(1, (os.cpu_count() or 1) // threads)
-    left_out = [f"--ignore=tests/test_{name}.py" for name in OTHER] if numerical else []
-    title = f"{(kernels or 'own kernels') + ',':13} {threads} thread{'s' * (threads > 1)}"
-    asked = ["-n", str(workers), *left_out]
-    return passed(title, sys.executable, asked, environment(kernels, threads))
+def run(machine: Machine, numerical: bool, deviations: Path | None = None) -> bool:
+    """Run the tests on a simulated machine; whether all passed."""
+    workers = max(1, (os.cpu_count() or 1) // machine.threads)
+    asked = ["-n", str(workers)]
+    given = environment(machine)
+    if numerical:
+        asked += [f"--ignore=tests/test_{name}.py" for name in OTHER]
+    if deviations is not None:
+        folder = (deviations / machine.name.replace(" ", "_")).resolve()
+        asked += ["--deviations", str(folder), "-o", "enable_assertion_pass_hook=true"]
+        given["PYTHONPYCACHEPREFIX"] = str(deviations.resolve() / "pycache")  # asserts as compiled
+    demo = ["-m", "slow", "tests/test_demo.py"]
+    suite = passed(f"{machine.name:12}", sys.executable, asked, given)
+    return passed(f"{machine.name:12} demo", sys.executable, demo, given) and suite
+
+
+def margins(folder: Path) -> dict[str, tuple[float, float, str]]:
+    """Limit, largest share of it and where, of each comparison tighter than 1e-8, by its place."""
+    largest: dict[str, tuple[float, float, str]] = {}
+    for file in sorted(folder.glob("*/*.json")):
+        for place, (limit, share) in json.loads(file.read_text()).items():
+            if limit <= 1e-8 and share >= largest.get(place, (0.0, -1.0, ""))[1]:
+                largest[place] = limit, share, file.parent.name
+    return largest
+
+
+def told(found: dict[str, tuple[float, float, str]]) -> Iterable[str]:
+    """Lines of a table by the size of the limit, and the places without enough room."""
+    yield "| limit | comparisons | largest share of it that was used |"
+    yield "|---|---:|---:|"
+    decades: dict[str, list[float]] = {}
+    for limit, share, _ in found.values():
+        decades.setdefault(f"{limit:.0e}"[1:].lstrip("."), []).append(share)
+    for decade, shares in sorted(decades.items(), reverse=True):
+        yield f"| 1{decade} to 10{decade} | {len(shares)} | {max(shares):.2g} |"
+    for place, (limit, share, machine) in sorted(found.items(), key=lambda one: -one[1][1]):
+        if share > 1.0 / MARGIN:
+            yield f"{place}: {limit:.1e}, of which {share:.2g} was used on {machine}"
 
 
 def main() -> int:
@@ -123,17 +222,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--numerical", action="store_true", help="only the numerical tests")
-    parser.add_argument("--kernels", nargs="+", help="these, on one thread, and no run on two")
+    parser.add_argument(
+        "--numerical", action="store_true", help="only the tests that compare numbers"
+    )
+    parser.add_argument("--only", nargs="+", help="these machines of the table")
+    parser.add_argument("--other", action="store_true", help="one machine that is not this one")
+    parser.add_argument("--deviations", type=Path, help="folder for the share of each limit used")
     arguments = parser.parse_args()
+    machines = [one for one in MACHINES if one.name in (arguments.only or [one.name])]
+    if arguments.other:
+        machines = other_than_this()
     all_passed = []
-    for kernels in arguments.kernels or KERNELS:
-        if reason := obstacle(kernels):
-            print(f"{kernels + ',':13} skipped: {reason}", flush=True)
+    for machine in machines:
+        if reason := obstacle(machine):
+            print(f"{machine.name:12}: skipped: {reason}", flush=True)
         else:
-            all_passed.append(run(kernels, 1, arguments.numerical))
-    if not arguments.kernels:
-        all_passed.append(run(None, 2, arguments.numerical))
+            all_passed.append(run(machine, arguments.numerical, arguments.deviations))
+    if arguments.deviations is not None:
+        print(*told(margins(arguments.deviations)), sep="\n")
     return 0 if all(all_passed) else 1
 
 

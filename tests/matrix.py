@@ -18,7 +18,7 @@ import sys
 import tomllib
 from pathlib import Path
 
-from cpus import OTHER, environment, passed
+from cpus import MACHINES, OTHER, environment, passed
 
 ROOT = Path(__file__).parents[1]
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
@@ -89,7 +89,7 @@ def main() -> int:
             # those of old libraries, such as scikit-learn's own tests under a new pytest
             quiet = ["-W", "ignore::DeprecationWarning"] if name.endswith("oldest") else []
             asked = ["-n", "auto", *quiet, *tests]
-            all_passed.append(passed(f"{name:13}", python, asked, environment(None, 1)))
+            all_passed.append(passed(f"{name:13}", python, asked, environment(MACHINES[0])))
     return 0 if all(all_passed) else 1
 
 

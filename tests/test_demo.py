@@ -1,0 +1,19 @@
+"""The table of the README is the one that the demo prints, on every machine."""
+
+import csv
+import re
+
+import pytest
+
+from forecast_unc.demo import demo
+from tests.test_docs import table_rows
+
+
+@pytest.mark.slow  # half a minute; .ci/run and tests/cpus.py ask for it
+def test_the_readme_has_the_table_of_the_demo(tmp_path):
+    demo(tmp_path)
+    with (tmp_path / "scores.csv").open() as file:
+        printed = list(csv.reader(file))[1:]
+    # the README says more of a name: "Monte Carlo, 1000 paths"
+    readme = [row for row in table_rows("README.md") if len(row) == len(printed[0])][-5:]
+    assert [[re.split(r",| \(", row[0])[0], *row[1:]] for row in readme] == printed

@@ -1,9 +1,8 @@
 """How far default forecasts of the bundled series differ between processors.
 
-OpenBLAS holds a set of kernels for each kind of processor, which round differently; one processor
-can run those of its elders. Under each set `Forecaster().fit(y).forecast(h)` in a process of its
-own; then the largest movement of the mean and of an end of the 95 % band between any two sets, and
-between one thread and two, in standard deviations of the step.
+`Forecaster().fit(y).forecast(h)` in a process of its own on each machine that tests/cpus.py can
+simulate here; then the largest movement of the mean and of an end of the 95 % interval between any
+two of one thread, and between one thread and two, in standard deviations of the step.
 
     python examples/benchmarks/kernels.py
     python examples/benchmarks/kernels.py --quick   # the two shortest series
@@ -12,53 +11,49 @@ between one thread and two, in standard deviations of the step.
 import argparse
 import itertools
 import json
-import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
-from threadpoolctl import threadpool_info
 
 from forecast_unc import Forecaster, datasets
 
-KERNELS = ("SkylakeX", "Haswell", "Sandybridge", "Nehalem", "Prescott")
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tests.cpus import MACHINES, environment, obstacle
+
 # Steps ahead: two years of the monthly and quarterly series, three months of the weekly one.
 STEPS = {"nile": 10, "us_gdp": 8, "sunspots": 22, "elnino": 24, "co2": 13}
 
 
 def forecasts(names):
-    """Means, stds and bands of the series as lists, and the kernels that were used."""
+    """Stds, means and ends of the intervals of the series, as lists."""
     found = {}
     for name in names:
         forecast = Forecaster().fit(getattr(datasets, f"load_{name}")()).forecast(STEPS[name])
         band = forecast.interval(0.95).to_numpy().T
         found[name] = np.vstack([forecast.std, forecast.mean, band]).tolist()
-    used = {info.get("architecture") for info in threadpool_info() if info["user_api"] == "blas"}
-    return {"kernels": "+".join(sorted(map(str, used))), "forecasts": found}
+    return found
 
 
-def elsewhere(kernels, threads, names):
-    """`forecasts` of a process with this environment, or None where it cannot run."""
-    changed = {"OPENBLAS_CORETYPE": kernels, "OPENBLAS_NUM_THREADS": str(threads)}
+def on(machine, names):
+    """`forecasts` of a process on a simulated machine."""
+    command = [sys.executable, __file__, "--series", *names, "--json"]
     done = subprocess.run(
-        [sys.executable, __file__, "--series", *names, "--json"],
-        env={**os.environ, **changed},
-        capture_output=True,
-        text=True,
-        check=False,
+        command, env=environment(machine), capture_output=True, text=True, check=True
     )
-    return json.loads(done.stdout) if done.returncode == 0 else None
+    return json.loads(done.stdout)
 
 
 def movement(one, other):
-    """Largest differences of the mean and of the band's ends, in stds."""
+    """Largest differences of the mean and of the interval's ends, in stds."""
     one, other = np.array(one), np.array(other)
     moved = np.abs(one - other)[1:] / one[0]
     return moved[0].max(), moved[1:].max()
 
 
 def largest(pairs, name):
-    moved = [movement(a["forecasts"][name], b["forecasts"][name]) for a, b in pairs]
+    moved = [movement(one[name], other[name]) for one, other in pairs]
     return " | ".join(f"{value:.0e}" for value in np.max(moved, axis=0))
 
 
@@ -75,18 +70,16 @@ def main():
         print(json.dumps(forecasts(names)))
         return 0
     runs = {}
-    for kernels in KERNELS:
-        run = elsewhere(kernels, 1, names)
-        if run is None or run["kernels"] in runs:  # unknown to this OpenBLAS: it took others
-            print(f"{kernels}: cannot be run here")
+    for machine in MACHINES:
+        if reason := obstacle(machine):
+            print(f"{machine.name}: {reason}")
         else:
-            runs[run["kernels"]] = run
-            print(f"{kernels}: ran as {run['kernels']}")
-    pairs = list(itertools.combinations(runs.values(), 2))
-    by_threads = [(elsewhere(kernels, 2, names), runs[kernels]) for kernels in list(runs)[:1]]
-    print("\n|  |  | between kernel sets |  | between 1 and 2 threads |  |")
+            runs[machine] = on(machine, names)
+    pairs = list(itertools.combinations([runs[m] for m in runs if m.threads == 1], 2))
+    by_threads = [(runs[MACHINES[0]], runs[m]) for m in runs if m.threads == 2]
+    print("\n|  |  | between machines |  | between 1 and 2 threads |  |")
     print("|---|---:|---:|---:|---:|---:|")
-    print("| series | steps | mean | 95 % band | mean | 95 % band |")
+    print("| series | steps | mean | 95 % interval | mean | 95 % interval |")
     for name in names:
         print(f"| {name} | {STEPS[name]} | {largest(pairs, name)} | {largest(by_threads, name)} |")
     return 0

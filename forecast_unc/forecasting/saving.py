@@ -57,7 +57,7 @@ from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegre
 from forecast_unc.regression.rvm.rvm import RVMRegressor
 from forecast_unc.series.history import History
 
-FORMAT = 2
+FORMAT = 3
 _KIND = "forecast_unc"
 # The last bytes of a file: the digest of all before them.
 _LABEL = b"sha256:"

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.printed import PrintedOutput
+
 ROOT = Path(__file__).parents[1]
 
 
@@ -60,9 +62,8 @@ def run_block(code: str, line: int, page: Path, namespace: dict[str, object]) ->
     case = doctest.DocTestParser().get_doctest(code, {}, name, str(page), line - 1)
     case.globs = namespace
     report: list[str] = []
-    failed, _ = doctest.DocTestRunner(optionflags=FLAGS).run(
-        case, out=report.append, clear_globs=False
-    )
+    runner = doctest.DocTestRunner(PrintedOutput(), optionflags=FLAGS)
+    failed, _ = runner.run(case, out=report.append, clear_globs=False)
     assert failed == 0, "".join(report)
 
 
@@ -90,14 +91,67 @@ def test_blocks_are_found_and_share_their_names(tmp_path):
         run_block(">>> x + 1\n4\n", 1, tmp_path / "page.md", namespace)
 
 
-# Three seconds and more of one core each, nine tenths of what all pages and examples take: `make
-# test-slow`, and `make docs` runs those of the gallery.
+AGREE = [  # as printed, as found
+    ("3.88", "3.89"),
+    ("3.88", "3.8812345"),
+    ("-0.00", "0.00"),
+    ("[ 0.10 -0.00]", "[0.10  0.00]"),
+    ("1.23e-05", "1.24e-05"),
+    ("1.00e-05", "9.99e-06"),
+    ("12.", "12.0"),
+    ("a  noise\n2020-01-01  0.10", "a noise \n2020-01-01   0.11"),
+    ("low ... 3.88 high", "low 1 2 3.89 high"),
+    ("0.123...", "0.1239"),
+    ("<Forecaster at 0x...>", "<Forecaster at 0x7f>"),
+    ("a\n<BLANKLINE>\n1.0", "a\n\n1.1"),
+]
+DISAGREE = [
+    ("3.88", "3.90"),
+    ("3.88", "-3.88"),
+    ("12", "13"),
+    ("12.", "13."),
+    ("1e-05", "2e-05"),
+    ("1.23e-05", "1.25e-05"),
+    ("1.23e-05", "1.23e-04"),
+    ("2020-01-01", "2020-01-02"),
+    ("v1.2", "v1.3"),
+    ("low 3.88", "high 3.88"),
+    ("a b", "ab"),
+    ("0.10 0.20", "0.10"),
+    ("0.10", "0.10 0.20"),
+    ("0.10", "nan"),
+    ("low ... 3.88 high", "low 1 2 3.90 high"),
+    ("1.0\n", ""),
+]
+
+
+def test_outputs_agree_to_the_digits_printed():
+    def agree(pair):
+        return PrintedOutput().check_output(*(f"{text}\n" for text in pair), FLAGS)
+
+    assert [pair for pair in AGREE if not agree(pair)] == []
+    assert [pair for pair in DISAGREE if agree(pair)] == []
+
+
+# One second and more of one core each, nine tenths of what all pages and examples take: `make
+# test-slow`, and `make docs` runs those of the gallery. README, index and quickstart never wait.
 LONG = {
     "docs/guides/choosing.md",
+    "docs/guides/load.md",
+    "docs/guides/nightly.md",
     "docs/guides/panel.md",
+    "docs/guides/sensor.md",
+    "docs/guides/shop.md",
+    "docs/how_to/backtest.md",
+    "docs/how_to/fan_chart.md",
+    "docs/how_to/lags.md",
     "docs/how_to/missing.md",
+    "docs/how_to/panels.md",
+    "docs/how_to/regressors.md",
     "docs/how_to/seasonal.md",
     "docs/how_to/trend.md",
+    "docs/migration/skforecast.md",
+    "docs/migration/statsmodels.md",
     "examples/first_forecast.py",
     "examples/guides.py",
     "examples/mackey_glass.py",

@@ -11,18 +11,17 @@ from scipy.integrate import quad
 from scipy.special import gammaln
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forecast_unc import Forecaster, GPRegressor, LinearRegressor, datasets, load_model
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.linear import LinearPosterior, _factored
+from tests.contract import failed_checks
 
 PLACES = 6
 
 
-@parametrize_with_checks([LinearRegressor(), LinearRegressor(bias="shrunk")])
-def test_follows_the_scikit_learn_contract(estimator, check):
-    check(estimator)
+def test_it_is_a_scikit_learn_estimator():
+    assert failed_checks(LinearRegressor()) == {}
 
 
 def data(n=40, seed=0):

@@ -1,20 +1,18 @@
 """ReducedRankGPRegressor: the posterior by its definition, its support, updates, limits."""
 
 import functools
-import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.exceptions import SkipTestWarning
-from sklearn.utils.estimator_checks import check_estimator
 
 from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, datasets
 from forecast_unc.regression.reduced_rank import support
 from forecast_unc.regression.reduced_rank.reduced_rank_evidence import JITTER
 from forecast_unc.regression.reduced_rank.support import CANDIDATES, GreedySupport, cluster_means
 from tests import oracles
+from tests.contract import failed_checks
 from tests.members import rows_of
 
 VARIANCES = ["corrected", "standard", "augmented"]
@@ -177,7 +175,7 @@ def test_augmented_slope_is_that_of_its_mean():
 
 @pytest.mark.parametrize(
     ("variance", "objective"),
-    [("corrected", "evidence"), ("corrected", "bound"), ("augmented", "evidence")],
+    [("corrected", "evidence"), ("augmented", "bound")],
 )
 def test_rows_one_by_one_give_what_all_of_them_give(variance, objective):
     X, y = data(200)
@@ -416,9 +414,8 @@ def test_messages(settings, message):
 
 
 def test_it_is_a_scikit_learn_estimator():
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SkipTestWarning)  # array API, not installed
-        check_estimator(ReducedRankGPRegressor(n_support=10))
+    given = ReducedRankGPRegressor(n_support=4, lengthscales=2.0, noise_std=0.3)
+    assert failed_checks(given) == {}
 
 
 # Forecasts
@@ -440,8 +437,8 @@ def test_a_forecast_is_nearly_that_of_the_exact_process(series):
 
 
 def test_a_linear_part_that_runs_away_gives_way():
-    y = datasets.make_mackey_glass(500)
-    model = Forecaster(ReducedRankGPRegressor(n_support=40), lags=range(1, 9)).fit(y[:400])
+    y = datasets.make_mackey_glass(300)
+    model = Forecaster(ReducedRankGPRegressor(n_support=20), lags=range(1, 9)).fit(y[:200])
     ahead = model.forecast(100)
     assert np.abs(ahead.mean - y.mean()).max() < 2.0 * (y.max() - y.min())
 

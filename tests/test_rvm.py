@@ -2,20 +2,18 @@
 
 import functools
 import itertools
-import warnings
 
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from sklearn.datasets import load_wine
-from sklearn.exceptions import SkipTestWarning
 from sklearn.model_selection import ShuffleSplit
-from sklearn.utils.estimator_checks import check_estimator
 
 from forecast_unc import datasets, scores
 from forecast_unc.regression.rvm.rvm import RVMRegressor, _Training
 from forecast_unc.regression.rvm.sparse_evidence import NoisePrior
 from tests import oracles_rvm as oracles
+from tests.contract import failed_checks
 
 SETTINGS = [
     {},
@@ -94,7 +92,7 @@ def quadrature(rvm, mean, cov, nodes=60):
 
 @pytest.mark.parametrize(
     ("settings", "noise"),
-    [({}, 0.3), ({}, 1e-3), ({"linear": True}, 1e-3), ({"prior": "shared"}, 0.3)],
+    [({}, 0.3), ({"linear": True}, 1e-3), ({"prior": "shared"}, 0.3)],
     ids=str,
 )
 def test_exact_moments_are_the_quadrature(settings, noise):
@@ -117,7 +115,7 @@ def test_certain_inputs_give_the_plain_prediction():
 
 
 def test_far_from_the_data_a_plain_rvm_is_certain_and_an_augmented_one_is_not():
-    X, y = data(d=1)
+    X, y = data(30, d=1)
     far = [[1e4]]
     plain = RVMRegressor(bias=False).fit(X, y)
     _, std = plain.predict(far, return_std=True)
@@ -200,7 +198,7 @@ def test_augmented_covariance_has_the_variances_on_its_diagonal():
 
 
 @pytest.mark.parametrize(
-    ("shift", "y_scale", "x_scale"), [(-40.0, 1e-3, 1e5), (3.0, 1e4, 1e-3), (0.1, 5.0, 7.0)]
+    ("shift", "y_scale", "x_scale"), [(-40.0, 1e-3, 1e5), (3.0, 1e4, 1e-3)]
 )
 def test_units_change_nothing(shift, y_scale, x_scale):
     y, plain = Y, fitted()
@@ -223,8 +221,8 @@ def test_more_restarts_are_never_worse():
 
 def test_adapted_lengthscales_ignore_an_input_without_influence():
     rng = np.random.default_rng(0)
-    X = rng.uniform(-2, 2, (100, 2))
-    y = np.sin(3 * X[:, 0]) + 0.05 * rng.standard_normal(100)
+    X = rng.uniform(-2, 2, (60, 2))
+    y = np.sin(3 * X[:, 0]) + 0.05 * rng.standard_normal(60)
     fixed = RVMRegressor().fit(X, y)
     adapted = RVMRegressor(adapt_lengthscales=True).fit(X, y)
     assert adapted.log_evidence_ > fixed.log_evidence_ + 10
@@ -239,6 +237,7 @@ def lagged_mackey_glass(n, n_test, ahead=6, lags=16):
     return X, series[lags - 1 + ahead :], series.std()
 
 
+@pytest.mark.slow
 def test_adapted_lengthscales_cut_the_error_fivefold():
     """Mackey-Glass without noise, as Quinonero-Candela & Hansen (2002), with fewer rows."""
     n = 200
@@ -253,7 +252,7 @@ def test_adapted_lengthscales_cut_the_error_fivefold():
     assert fixed > 5 * error(adapt_lengthscales=True)
 
 
-@pytest.mark.parametrize("split", [4, 7])
+@pytest.mark.parametrize("split", [4, pytest.param(7, marks=pytest.mark.slow)])
 def test_adapted_lengthscales_do_not_give_every_row_a_basis_of_its_own(split):
     """12 inputs, 160 rows: the evidence alone prefers 150 bases and no noise, an NLPD of 1e7."""
     wine = load_wine().data
@@ -281,7 +280,7 @@ def test_fits_are_compared_by_their_evidence_and_both_priors(rng):
 
 def test_restarts_begin_with_other_lengthscales():
     X, y, _ = lagged_mackey_glass(60, 0)
-    fits = [RVMRegressor(adapt_lengthscales=True, n_restarts=k).fit(X, y) for k in (0, 3)]
+    fits = [RVMRegressor(adapt_lengthscales=True, n_restarts=k).fit(X, y) for k in (0, 1)]
     assert fits[1].log_evidence_ > fits[0].log_evidence_ + 1.0
 
 
@@ -311,14 +310,11 @@ def test_blocks_of_columns_may_all_leave(y):
     assert_allclose(rvm.predict([[0.0]]), y[0])
 
 
-@pytest.mark.parametrize("algorithm", ["sequential", "gradient"])
-def test_the_order_of_memory_changes_nothing(algorithm):
+def test_the_order_of_memory_changes_nothing():
     rng = np.random.default_rng(4)
-    inputs = rng.normal(size=(80, 3))
-    y = np.sin(2 * inputs[:, 0]) + 0.1 * rng.normal(size=80)
-    rows, columns = (
-        RVMRegressor(algorithm=algorithm).fit(one, y) for one in (inputs, np.asfortranarray(inputs))
-    )
+    inputs = rng.normal(size=(40, 3))
+    y = np.sin(2 * inputs[:, 0]) + 0.1 * rng.normal(size=40)
+    rows, columns = (RVMRegressor().fit(one, y) for one in (inputs, np.asfortranarray(inputs)))
     np.testing.assert_array_equal(rows.predict(inputs), columns.predict(inputs))
 
 
@@ -354,9 +350,9 @@ def test_wrong_parameters_are_named(settings, message):
 
 
 @pytest.mark.parametrize(
-    "algorithm", [pytest.param("sequential", marks=pytest.mark.slow), "mackay"]
+    "model",
+    [RVMRegressor(prior="shared"), pytest.param(RVMRegressor(), marks=pytest.mark.slow)],
+    ids=["shared", "default"],
 )
-def test_it_is_a_scikit_learn_estimator(algorithm):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SkipTestWarning)  # array API, not installed
-        check_estimator(RVMRegressor(algorithm=algorithm))
+def test_it_is_a_scikit_learn_estimator(model):
+    assert failed_checks(model) == {}

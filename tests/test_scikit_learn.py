@@ -1,6 +1,6 @@
 """At home in scikit-learn: searches, pipelines, clones and pickles.
 
-`check_estimator` runs in the file of each estimator, without an expected failure.
+`failed_checks` runs in the file of each estimator, without an expected failure.
 """
 
 import pickle

@@ -110,8 +110,8 @@ def test_it_averages_a_few_specifications(fitted):
 
 @pytest.mark.parametrize(
     ("y", "smoothed"),
-    [(monthly(), 2), (series(40), 4), (series(90), 4)],
-    ids=["months", "few", "many"],
+    [(monthly(), 2), (series(40), 4)],
+    ids=["months", "days"],
 )
 def test_the_members_can_be_fitted_by_hand(y, smoothed):
     """Each on its own, averaged over the season that is looked ahead for.
@@ -121,7 +121,7 @@ def test_the_members_can_be_fitted_by_hand(y, smoothed):
     model = Forecaster(calibrate=False).fit(y)
     asks = [partial(steps_of, by_hand(m.specification, y)) for m in model.models_]
     assert (len(on_lags(model)) > 1, len(smoothing(model))) == (True, smoothed)
-    look_ahead = {72: 18, 40: 4, 90: 4}[len(y)]
+    look_ahead = {72: 18, 40: 4}[len(y)]
     rule = Averaging(True, 6.0, look_ahead, disagreement=True)
     changes = own_changes(y.to_numpy(), max(6, look_ahead))
     expected = rule.average(asks, model.weights_, 6, yardstick=changes)
@@ -315,7 +315,7 @@ def test_a_given_prior_mean_is_every_members(prior_mean, lag):
     assert np.isfinite(model.forecast(3).std).all()
 
 
-@pytest.mark.parametrize("differences", [0, 1, 12, (1, 12)])
+@pytest.mark.parametrize("differences", [0, 12, (1, 12)])
 def test_given_differences_are_every_members(differences):
     y = monthly()
     model = Forecaster(differences=differences).fit(y)
@@ -398,7 +398,7 @@ def long_series(n, seed=0):
 
 def test_max_train_above_the_most_exact_is_that_of_linear_models_alone(monkeypatch):
     monkeypatch.setattr(choice, "_MOST_EXACT", 610)
-    model = Forecaster(seasonal_period=7, max_train=620).fit(long_series(640))
+    model = Forecaster(seasonal_period=7, max_train=620, calibrate=False).fit(long_series(640))
     assert [m.n_rows for m in model.models_] == [400] * 2 + [620] * 4 + [620] * 2
     linear = [isinstance(m.regressor, LinearRegressor) for m in on_lags(model)]
     assert linear == [False] * 2 + [True] * 4
@@ -414,18 +414,18 @@ def test_rows_count_not_values(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("options", "n_rows"), [({}, 246), ({"max_train": 220}, 220), ({"max_train": 200}, 200)]
+    ("options", "n_rows"), [({}, 76), ({"max_train": 70}, 70), ({"max_train": 60}, 60)]
 )
 def test_lags_of_ones_own_have_a_reduced_rank_above_so_many_rows(monkeypatch, options, n_rows):
     assert choice._MOST_EXACT == 2000
-    monkeypatch.setattr(choice, "_MOST_EXACT", 200)
-    y = long_series(250)
+    monkeypatch.setattr(choice, "_MOST_EXACT", 60)
+    y = long_series(80)
     model = Forecaster(lags=4, **options).fit(y)
     fitted = model.models_[0]
     assert fitted.n_rows == n_rows
     reduced = isinstance(fitted.regressor, ReducedRankGPRegressor)
-    assert reduced == (n_rows > 200)
-    why = "as given; reduced rank for more than 200 rows" if reduced else "as given"
+    assert reduced == (n_rows > 60)
+    why = "as given; reduced rank for more than 60 rows" if reduced else "as given"
     assert model.choices_[-1] == f"model: {why} ({fitted})"
     exact = Forecaster(GPRegressor(lengthscales=3.0), lags=4).fit(y)
     assert isinstance(exact.models_[0].regressor, GPRegressor)
@@ -435,22 +435,21 @@ def test_lags_of_ones_own_have_a_reduced_rank_above_so_many_rows(monkeypatch, op
 def test_bands_of_two_years_of_weeks_are_as_wide_as_the_noise(fitted):
     """One row an effect of the season left none for the noise: bands of 2 beside errors of 40."""
     index = pd.date_range("2020-01-06", periods=112, freq="W-MON")
-    for seed in range(3):
-        noise = np.random.default_rng(seed).normal(0, 40, 112)
-        y = pd.Series(300 + 100 * np.cos(2 * np.pi * np.arange(112) / 52) + noise, index)
-        model = Forecaster().fit(y[:fitted])
-        if fitted < 112:
-            model.update(y[fitted:])
-        assert model.forecast(8).std.min() > 30
+    noise = np.random.default_rng(0).normal(0, 40, 112)
+    y = pd.Series(300 + 100 * np.cos(2 * np.pi * np.arange(112) / 52) + noise, index)
+    model = Forecaster().fit(y[:fitted])
+    if fitted < 112:
+        model.update(y[fitted:])
+    assert model.forecast(8).std.min() > 30
 
 
 def test_a_given_reduced_rank_learns_from_all_rows():
-    y = long_series(500)  # more than the windows of the default
+    y = long_series(420)  # more than the window of the default
     model = Forecaster(ReducedRankGPRegressor(n_support=10), calibrate=False).fit(y)
-    assert {m.n_rows for m in model.models_} == {498, 488}
+    assert {m.n_rows for m in model.models_} == {418, 408}
     assert all(len(m.regressor.support_) == 10 for m in model.models_)
-    capped = Forecaster(ReducedRankGPRegressor(n_support=10), max_train=200, calibrate=False)
-    assert {m.n_rows for m in capped.fit(y).models_} == {200}
+    capped = Forecaster(ReducedRankGPRegressor(n_support=10), max_train=60, calibrate=False)
+    assert {m.n_rows for m in capped.fit(y).models_} == {60}
 
 
 @pytest.mark.parametrize(
@@ -549,7 +548,7 @@ def test_bad_prior_means():
 # Invariances
 
 
-@pytest.mark.parametrize("y", [series(40), series(90), monthly()], ids=["few", "many", "months"])
+@pytest.mark.parametrize("y", [series(40), monthly()], ids=["days", "months"])
 def test_offset_and_scale_of_levels(y):
     model = Forecaster(transform=None)
     ahead = model.fit(y).forecast(4)
@@ -560,7 +559,7 @@ def test_offset_and_scale_of_levels(y):
         np.testing.assert_allclose(other.std / b, ahead.std, rtol=1e-3)
 
 
-@pytest.mark.parametrize("transform", ["auto", "log", "boxcox"])
+@pytest.mark.parametrize("transform", ["auto", "boxcox"])
 def test_scale_of_positive_values(transform):
     y = monthly()
     model = Forecaster(transform=transform)
@@ -592,13 +591,10 @@ def test_shift_of_the_index_by_whole_periods(fitted):
 @pytest.mark.parametrize(
     "index",
     [
-        pd.date_range("2020-01-01", periods=70, freq="D", tz="Europe/Paris"),
         pd.date_range("2020-01-01", periods=70, freq="B"),
         pd.date_range("2020-03-28", periods=70, freq="h", tz="Europe/Paris"),
-        pd.period_range("2020-01", periods=70, freq="M"),
         pd.period_range("2020-01", periods=70, freq="Q"),
         pd.date_range("2000-01-01", periods=70, freq="YS"),
-        pd.RangeIndex(10, 80),
         pd.Index(np.arange(70) * 5),
     ],
     ids=lambda index: f"{type(index).__name__} {getattr(index, 'freqstr', '')}",
@@ -618,9 +614,7 @@ def test_every_kind_of_index(index):
 # Data that are not as they should be
 
 
-@pytest.mark.parametrize(
-    ("n", "freq"), in_turn([5, 6, 8, 12, 20], ["D", "MS", None], times=2), ids=str
-)
+@pytest.mark.parametrize(("n", "freq"), in_turn([5, 6, 8, 12, 20], ["D", "MS", None]), ids=str)
 def test_very_short_series(n, freq):
     y = series(n, freq)
     ahead = Forecaster().fit(y).forecast(3)
@@ -730,7 +724,7 @@ def test_a_later_zero_costs_the_logarithms():
     assert len(few.refused_) == 2  # once each
 
 
-@pytest.mark.parametrize(("n", "factor"), [(1, 20.0), (6, 5.0), (6, 100.0)])
+@pytest.mark.parametrize(("n", "factor"), [(1, 20.0), (6, 100.0)])
 def test_a_shock_leaves_the_sane_members(n, factor):
     """Most members explode after it; the bands of the random walks are far narrower.
 
@@ -768,10 +762,10 @@ def test_apply_saves_and_clones(fitted, tmp_path):
 
 @pytest.mark.parametrize("kind", ["exact", "taylor", "naive", "monte_carlo"])
 def test_every_propagation(fitted, kind):
-    ahead = fitted.forecast(3, propagation=kind, n_samples=200, random_state=1)
-    np.testing.assert_allclose(ahead.mean, fitted.forecast(3).mean, rtol=0.05)
+    ahead = fitted.forecast(2, propagation=kind, n_samples=100, random_state=1)
+    np.testing.assert_allclose(ahead.mean, fitted.forecast(2).mean, rtol=0.05)
     np.testing.assert_allclose(ahead.decompose().sum(axis=1), ahead.var, rtol=1e-9)
-    other = fitted.forecast(3, propagation=kind, n_samples=200, random_state=2)
+    other = fitted.forecast(2, propagation=kind, n_samples=100, random_state=2)
     assert other.mean.equals(ahead.mean) == (kind != "monte_carlo")  # a seed is for sample paths
 
 
@@ -839,7 +833,7 @@ def test_regressors_explain_levels():
 
 
 def test_gaps_that_recur_leave_the_lags_that_they_can():
-    values = series(200, freq="D")
+    values = series(120, freq="D")
     y = values[values.index.day_of_week < 5].asfreq("D")
     with pytest.warns(
         ClosedDaysWarning, match="no value on any Saturday or Sunday; leave these days out"

@@ -15,7 +15,7 @@ from forecast_unc.forecasting.pool.weights import Averaging, own_changes
 from tests.test_first_steps import assert_first_steps
 
 BAND = 3.919927969080108  # width of the 95 % band of a unit std
-GP = GPRegressor(lengthscales=3.0)
+GP = GPRegressor(lengthscales=3.0, noise_std=0.5)
 
 
 def normal(widths, mean=0.0):

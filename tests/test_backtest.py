@@ -13,6 +13,7 @@ from forecast_unc.evaluation.backtest import _LOSSES
 from forecast_unc.evaluation.folds import OWN_NAME, Contender
 from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.series.times import InterpolatedWarning, future_index
+from tests.cases import case
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def y(rng: np.random.Generator) -> pd.Series:
 
 @pytest.fixture
 def model() -> Forecaster:
-    return Forecaster(GPRegressor(lengthscales=3.0), lags=2, random_state=0)
+    return Forecaster(GPRegressor(lengthscales=3.0, noise_std=0.5), lags=2, random_state=0)
 
 
 class LastValue:
@@ -47,10 +48,12 @@ class LastValue:
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_a_warning_of_many_fits_is_given_once_a_model(y, n_jobs):
+    y = y[:40]
     y.iloc[[20, 30]] = np.nan
     compare = {"ets": baselines.ETS(), "theta": baselines.Theta()}
+    # of this module no model, which the processes would have to import
     with pytest.warns(InterpolatedWarning) as caught:
-        backtest(LastValue(), y, steps=2, origins=3, compare=compare, n_jobs=n_jobs)
+        backtest(baselines.Drift(), y, steps=2, origins=2, compare=compare, n_jobs=n_jobs)
     told = [str(one.message).split(",")[0] for one in caught]
     assert told == [f"missing values are interpolated for {name}" for name in ("ETS", "Theta")]
 
@@ -93,15 +96,13 @@ def test_rows_are_the_forecasts_of_a_loop_written_by_hand(y, model):
             ahead = fitted.forecast(6, propagation=kind)
             rows = frame.loc[(name, y.index[position])]
             assert list(rows.index) == [3, 4, 5, 6]
-            np.testing.assert_array_equal(rows["mean"], ahead.mean[2:])
-            np.testing.assert_array_equal(rows["median"], ahead.median[2:])
-            np.testing.assert_array_equal(rows["std"], ahead.std[2:])
+            expected = {"mean": ahead.mean, "median": ahead.median, "std": ahead.std}
+            expected |= {"upper_80": ahead.interval(0.8)["upper"]}
+            expected |= ahead.score(y)[["crps", "nlpd", "pit"]]
+            for column, values in expected.items():
+                np.testing.assert_allclose(rows[column], values[2:], rtol=1e-9, atol=1e-12)
             np.testing.assert_array_equal(rows["actual"], y[rows["time"]])
-            np.testing.assert_array_equal(rows["upper_80"], ahead.interval(0.8)["upper"][2:])
-            score = ahead.score(y).iloc[2:]
-            for column in ("crps", "nlpd", "pit"):
-                np.testing.assert_array_equal(rows[column], score[column])
-            assert (rows["scale"] == np.abs(np.diff(past)).mean()).all()
+            np.testing.assert_allclose(rows["scale"], np.abs(np.diff(past)).mean(), rtol=1e-12)
             assert rows["refit"].all()
 
 
@@ -147,7 +148,7 @@ def test_refit_policy_and_shared_fits(y, model, monkeypatch, refit, calls):
     assert flags.tolist() == [call in "fr" for call in calls]
 
 
-GP = GPRegressor(lengthscales=3.0)
+GP = GPRegressor(lengthscales=3.0, noise_std=0.5)
 UPDATED = {
     "plain": Forecaster(GP, lags=2),
     "difference": Forecaster(GP, lags=2, differences=1, prior_mean="last"),
@@ -165,15 +166,16 @@ TAKE_EXOG = ["plain", "combination", "SARIMAX", "AutoReg"]
 
 def check_updated(model, y, exog=None):
     """A fold is the fit at the first origin, updated once with all values to its own."""
-    positions = (70, 74, 75, 81)
+    positions = (70, 75, 81)
     arguments = {"refit": False, "exog": exog, "gap": 1}
     frame = backtest(model, y, 3, origins=y.index[list(positions)], **arguments).frame
 
     def given(a, b):
         return () if exog is None else (exog.iloc[a:b],)
 
+    fitted = clone(model).fit(y.iloc[:71], *given(0, 71))
     for position in positions:
-        by_hand = clone(model).fit(y.iloc[:71], *given(0, 71))
+        by_hand = copy.deepcopy(fitted)
         if position > 70:
             by_hand.update(y.iloc[71 : position + 1], *given(71, position + 1))
         ahead = by_hand.forecast(4, *given(position + 1, position + 5))
@@ -195,7 +197,7 @@ def test_between_fits_regressors_are_taken_in(y, name):
 
 @pytest.mark.parametrize("name", TAKE_GAPS)
 def test_between_fits_missing_values_are_taken_in(y, name):
-    y.iloc[[30, 72, 73, 75]] = np.nan
+    y.iloc[[30, 72, 75]] = np.nan
     check_updated(UPDATED[name], y)
 
 
@@ -260,17 +262,18 @@ def test_rolling_window_drops_old_values(y, model):
 
 
 def test_parallel_and_progress_change_nothing(y, model, capsys):
-    compare = {"mc": "monte_carlo", "last": LastValue()}
+    compare = {"mc": "monte_carlo", "last": baselines.Naive()}
     arguments = {"steps": 2, "origins": 4, "refit": 2, "compare": compare}
     one = backtest(model, y, **arguments)
     two = backtest(model, y, n_jobs=2, progress=True, **arguments)
-    pd.testing.assert_frame_equal(one.frame, two.frame, check_exact=True)
-    pd.testing.assert_frame_equal(one.joint, two.joint, check_exact=True)
+    # another process may have another number of BLAS threads, and a search end elsewhere
+    pd.testing.assert_frame_equal(one.frame, two.frame, rtol=1e-6, atol=1e-8)
+    pd.testing.assert_frame_equal(one.joint, two.joint, rtol=1e-6, atol=1e-8)
     assert "backtest" in capsys.readouterr().err
 
 
 def test_another_forecaster_on_the_same_folds_keeps_its_place(y, model):
-    other = Forecaster(GPRegressor(lengthscales=3.0), lags=5)
+    other = Forecaster(GPRegressor(lengthscales=3.0, noise_std=0.5), lags=5)
     compare = {"five": other, "naive": "naive propagation"}
     result = backtest(model, y, steps=2, origins=2, compare=compare)
     assert list(result.scores().index) == [OWN_NAME, "five", "naive"]
@@ -279,20 +282,19 @@ def test_another_forecaster_on_the_same_folds_keeps_its_place(y, model):
     np.testing.assert_array_equal(five["mean"], alone["mean"])
 
 
-@pytest.mark.parametrize("kind", ["period", "range", "zone", "inferred"])
-def test_every_kind_of_index(y, model, kind):
-    index = {
-        "period": pd.period_range("2020-01", periods=90, freq="M"),
-        "range": pd.RangeIndex(90),
-        "zone": pd.date_range("2020-03-01", periods=90, freq="D", tz="Europe/Paris"),
-        "inferred": pd.DatetimeIndex(list(y.index)),
-    }[kind]
-    frame = backtest(model, y.set_axis(index), steps=2, origins=3, refit=2).frame
-    assert frame["time"].tolist() == index[84:].tolist()
-    np.testing.assert_array_equal(frame["actual"], y.iloc[84:])
-    np.testing.assert_array_equal(
-        frame["mean"], backtest(model, y, steps=2, origins=3, refit=2).frame["mean"]
-    )
+def test_every_kind_of_index(y, model):
+    y = y[:40]
+    expected = backtest(model, y, steps=2, origins=3, refit=2).frame["mean"]
+    for index in (
+        pd.period_range("2020-01", periods=40, freq="M"),
+        pd.RangeIndex(40),
+        pd.date_range("2020-03-01", periods=40, freq="D", tz="Europe/Paris"),
+        pd.DatetimeIndex(list(y.index)),
+    ):
+        frame = backtest(model, y.set_axis(index), steps=2, origins=3, refit=2).frame
+        assert frame["time"].tolist() == index[34:].tolist()
+        np.testing.assert_array_equal(frame["actual"], y.iloc[34:])
+        np.testing.assert_array_equal(frame["mean"], expected)
 
 
 def test_a_loss_is_one_row(y, model, monkeypatch, tmp_path, capsys):
@@ -331,37 +333,37 @@ def test_unit_goes_to_the_frame_and_pictures_are_drawn(y, model):
     assert result.plot_pit().get_ylabel() == "density"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"steps": 0}, "steps must be a whole number, at least 1; got 0"),
-        ({"gap": -1}, "gap must be a whole number, at least 0; got -1"),
-        ({"step": 0}, "step must be a whole number, at least 1; got 0"),
-        ({"origins": 0}, "origins must be a whole number, at least 1; got 0"),
-        ({"refit": 0}, "refit must be a whole number, at least 1; got 0"),
-        ({"refit": 1.5}, "refit must be a whole number, at least 1; got 1.5. True fits at every"),
-        ({"refit": "x"}, "refit must be a whole number, at least 1; got 'x'. True fits at every"),
-        ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0; got 0. -1 takes all"),
-        ({"n_jobs": 1.5}, "n_jobs must be None or a whole number other than 0; got 1.5. "),
-        ({"coverage": []}, "coverage must hold a fraction; got none. "),
-        ({"compare": {"a": 3}}, "compare must hold forecasters or one of auto, .*; got 3 for 'a'"),
-        ({"window": "sliding"}, "window must be one of 'expanding', 'rolling'; got 'sliding'"),
-        ({"coverage": (95,)}, "coverage must lie strictly between 0 and 1; got 95"),
-        ({"origins": 50}, "y must have more than 100 values for 50 origins, 2 apart"),
-        ({"origins": ["2019-01-01"]}, "origins must be times of y; got 2019-01-01"),
-        ({"origins": pd.to_datetime(["2020-03-30"])}, "origins must leave 2 values to score"),
-        ({"origins": []}, "origins must be ascending times of y, at least one; got"),
-        ({"compare": {"a": "exakt"}}, "compare must hold forecasters or one of auto, exact"),
-        ({"compare": {OWN_NAME: "naive"}}, "compare must not use the name 'forecast_unc'"),
-        ({"origins": 44}, "y must have at least 5 values for lags up to 2"),
-        ({"exog_future": print}, "exog must be given with exog_future; got None. The models lea"),
-        ({"compare": {"a": LastValue}}, r"compare must .*for 'a'. .*: call it, LastValue\(\)\.$"),
-        ({"compare": {"a": int}}, "compare must hold forecasters .*for 'a'. A forecaster has"),
-    ],
-)
-def test_bad_arguments(y, model, arguments, message):
-    with pytest.raises(ValueError, match=message):
-        backtest(model, y, **({"steps": 2} | arguments))
+BAD = [
+    ({"steps": 0}, "steps must be a whole number, at least 1; got 0"),
+    ({"gap": -1}, "gap must be a whole number, at least 0; got -1"),
+    ({"step": 0}, "step must be a whole number, at least 1; got 0"),
+    ({"origins": 0}, "origins must be a whole number, at least 1; got 0"),
+    ({"refit": 0}, "refit must be a whole number, at least 1; got 0"),
+    ({"refit": 1.5}, "refit must be a whole number, at least 1; got 1.5. True fits at every"),
+    ({"refit": "x"}, "refit must be a whole number, at least 1; got 'x'. True fits at every"),
+    ({"n_jobs": 0}, "n_jobs must be None or a whole number other than 0; got 0. -1 takes all"),
+    ({"n_jobs": 1.5}, "n_jobs must be None or a whole number other than 0; got 1.5. "),
+    ({"coverage": []}, "coverage must hold a fraction; got none. "),
+    ({"compare": {"a": 3}}, "compare must hold forecasters or one of auto, .*; got 3 for 'a'"),
+    ({"window": "sliding"}, "window must be one of 'expanding', 'rolling'; got 'sliding'"),
+    ({"coverage": (95,)}, "coverage must lie strictly between 0 and 1; got 95"),
+    ({"origins": 50}, "y must have more than 100 values for 50 origins, 2 apart"),
+    ({"origins": ["2019-01-01"]}, "origins must be times of y; got 2019-01-01"),
+    ({"origins": pd.to_datetime(["2020-03-30"])}, "origins must leave 2 values to score"),
+    ({"origins": []}, "origins must be ascending times of y, at least one; got"),
+    ({"compare": {"a": "exakt"}}, "compare must hold forecasters or one of auto, exact"),
+    ({"compare": {OWN_NAME: "naive"}}, "compare must not use the name 'forecast_unc'"),
+    ({"origins": 44}, "y must have at least 5 values for lags up to 2"),
+    ({"exog_future": print}, "exog must be given with exog_future; got None. The models lea"),
+    ({"compare": {"a": LastValue}}, r"compare must .*for 'a'. .*: call it, LastValue\(\)\.$"),
+    ({"compare": {"a": int}}, "compare must hold forecasters .*for 'a'. A forecaster has"),
+]
+
+
+def test_bad_arguments(y, model):
+    for arguments, message in BAD:
+        with case(arguments), pytest.raises(ValueError, match=message):
+            backtest(model, y, **({"steps": 2} | arguments))
 
 
 @pytest.mark.parametrize(
@@ -451,8 +453,8 @@ def test_regressors_are_forecast_once_an_origin_for_the_times_after_it(y):
     assert calls == [(y.index[82], list(y.index[83:85])), (y.index[87], list(y.index[88:90]))]
 
 
-@pytest.mark.parametrize("refit", [True, False])
-def test_forecast_regressors_are_all_that_is_read_past_the_origin(y, model, refit):
+@pytest.mark.parametrize(("refit", "poison"), [(True, np.nan), (False, 1e12)])
+def test_forecast_regressors_are_all_that_is_read_past_the_origin(y, model, refit, poison):
     origins = y.index[[60, 66]]
 
     def run(y, exog):
@@ -462,10 +464,9 @@ def test_forecast_regressors_are_all_that_is_read_past_the_origin(y, model, refi
 
     clean = run(y, regressors(y))
     columns = ["mean", "median", "std", "lower_95", "upper_95", "scale"]
-    for poison in (np.nan, 1e12):
-        known = np.arange(90) <= 66
-        poisoned = run(y.where(known, poison), regressors(y).where(known[:, None], poison))
-        pd.testing.assert_frame_equal(clean[columns], poisoned[columns], check_exact=True)
+    known = np.arange(90) <= 66
+    poisoned = run(y.where(known, poison), regressors(y).where(known[:, None], poison))
+    pd.testing.assert_frame_equal(clean[columns], poisoned[columns], check_exact=True)
 
 
 def test_models_get_the_regressors_they_take(y, model):
@@ -476,7 +477,7 @@ def test_models_get_the_regressors_they_take(y, model):
     frame = backtest(model, y, 2, origins=2, exog=regressors(y), compare=compare).frame
     rows = {name: frame[frame["model"] == name] for name in (OWN_NAME, *compare)}
     expected = model.fit(y[:86], regressors(y)[:86]).forecast(2, regressors(y)[86:88])
-    np.testing.assert_array_equal(rows[OWN_NAME]["mean"][:2], expected.mean)
+    np.testing.assert_allclose(rows[OWN_NAME]["mean"][:2], expected.mean, rtol=1e-9)
     np.testing.assert_array_equal(rows["last"]["mean"], y.iloc[[85, 85, 87, 87]])
     assert (rows["refuses"]["mean"] == 0).all()
 
@@ -531,8 +532,8 @@ def test_energy_is_the_score_of_paths_over_the_scored_steps(y):
         paths = last.forecast(4).sample(500, random_state=position).iloc[scored]
         energy = scores.energy_score(y[paths.index], paths.T)
         found = result.joint.set_index(["model", "origin"])["energy"]
-        assert found[OWN_NAME, y.index[position]] == energy
-        assert found["b", y.index[position]] == energy
+        assert found[OWN_NAME, y.index[position]] == pytest.approx(energy, rel=1e-9)
+        assert found["b", y.index[position]] == pytest.approx(energy, rel=1e-9)
     assert result.joint["energy"].isna().tolist() == [False, False, True] * 2
     by_origin = result.scores(by=["model", "origin"])["energy"]
     np.testing.assert_array_equal(by_origin, result.joint["energy"])
@@ -616,7 +617,7 @@ def compared(y, steps=1, **arguments):
     return backtest(LastValue(), y, steps, compare=compare, **arguments)
 
 
-@pytest.mark.parametrize(("steps", "gap", "step"), [(1, 0, 1), (6, 0, 6), (6, 1, 2), (5, 0, 3)])
+@pytest.mark.parametrize(("steps", "gap", "step"), [(1, 0, 1), (3, 1, 1), (5, 0, 3)])
 def test_significance_is_the_test_of_the_mean_losses_of_the_origins(y, steps, gap, step):
     result = compared(y, steps, gap=gap, step=step, origins=10)
     losses = result.scores(by=["model", "origin"])
@@ -657,19 +658,18 @@ def test_origins_of_the_user_and_missing_values_in_significance(y):
     assert np.isnan(same["p_value"])
 
 
-@pytest.mark.parametrize("kind", ["period", "zone"])
-def test_significance_and_pictures_take_every_kind_of_index(y, kind):
-    index = {
-        "period": pd.period_range("2020-01-01", periods=90, freq="D"),
-        "zone": pd.date_range("2020-03-01", periods=90, freq="D", tz="Europe/Paris"),
-    }[kind]
-    arguments = {"steps": 4, "step": 2, "origins": 8}
+def test_significance_and_pictures_take_every_kind_of_index(y):
+    arguments = {"steps": 2, "step": 1, "origins": 6}
     expected = compared(y, **arguments).significance(by="step")
-    result = compared(y.set_axis(index), **arguments)
-    pd.testing.assert_frame_equal(result.significance(by="step"), expected)
-    ax = result.plot_errors(by="origin")
-    assert len(ax.lines[0].get_xdata()) == 8
-    ax.figure.canvas.draw()
+    for index in (
+        pd.period_range("2020-01-01", periods=90, freq="D"),
+        pd.date_range("2020-03-01", periods=90, freq="D", tz="Europe/Paris"),
+    ):
+        result = compared(y.set_axis(index), **arguments)
+        pd.testing.assert_frame_equal(result.significance(by="step"), expected)
+        ax = result.plot_errors(by="origin", ax=plt.figure().subplots())
+        assert len(ax.lines[0].get_xdata()) == 6
+        ax.figure.canvas.draw()
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,6 @@ from forecast_unc import (
     Forecast,
     Forecaster,
     GPRegressor,
-    ReducedRankGPRegressor,
     RVMRegressor,
     load_model,
 )
@@ -37,7 +36,7 @@ from tests.members import in_turn
 from tests.test_first_steps import assert_first_steps
 
 N = 72
-GP = GPRegressor(lengthscales=3.0)
+GP = GPRegressor(lengthscales=3.0, noise_std=0.5)  # nothing to search
 HALF = stats.norm.cdf(1) - stats.norm.cdf(-1)
 
 
@@ -321,7 +320,7 @@ def test_conformal_needs_errors(k):
 # Errors of a model
 
 
-@pytest.mark.parametrize("transform", [None, "log", "boxcox"])
+@pytest.mark.parametrize("transform", [None, "boxcox"])
 def test_errors_are_those_of_rolling_forecasts_in_units_of_the_band(transform):
     y = series()
     models = [Forecaster(GP, lags=p, transform=transform).fit(y).models_[0] for p in (2, 4)]
@@ -329,7 +328,8 @@ def test_errors_are_those_of_rolling_forecasts_in_units_of_the_band(transform):
     shares = np.array([[0.5, 0.5, 0.9, 0.9, 1.0], [0.5, 0.5, 0.1, 0.1, 0.0]])
     found = rolling_errors(Rolling(tuple(models)), members, shares)
     origins = Rolling(tuple(models)).origins
-    for row, origin in enumerate(origins):
+    for row in (*range(0, len(origins), 4), len(origins) - 1):
+        origin = origins[row]
         for h in range(5):
             if origin + h >= N:
                 assert np.isnan(found.z[row, h])
@@ -406,7 +406,6 @@ MODELS = {
     "boxcox": Forecaster(GP, lags=2, transform="boxcox"),
     "last rows": Forecaster(GP, lags=2, max_train=40),
     "rvm": Forecaster(RVMRegressor(lengthscales=3.0), lags=3),
-    "reduced rank": Forecaster(ReducedRankGPRegressor(n_support=10), lags=3),
     "automatic": Forecaster(),
 }
 
@@ -444,14 +443,15 @@ def uncalibrated(model):
 def test_automatic_lags_are_calibrated_and_given_ones_are_not():
     """So that a model that was specified is the model that was specified."""
     y = series()
-    for forecaster in (Forecaster(), Forecaster(calibrate="auto"), Forecaster(calibrate=True)):
-        parts = forecaster.fit(y).forecast(3).decompose()
-        assert parts["calibration"].abs().max() > 0
+    assert Forecaster().calibrate == "auto"
+    automatic = Forecaster().fit(y)
+    for model in (automatic, fitted("automatic")):
+        assert model.forecast(3).decompose()["calibration"].abs().max() > 0
     for forecaster in (Forecaster(GP, lags=3), Forecaster(GP, lags=3, calibrate=False)):
         parts = forecaster.fit(y).forecast(3).decompose()
         assert (parts["calibration"] == 0).all()
     off = Forecaster(calibrate=False).fit(y).forecast(3)
-    pd.testing.assert_frame_equal(off.cov, uncalibrated(Forecaster().fit(y)).forecast(3).cov)
+    pd.testing.assert_frame_equal(off.cov, uncalibrated(automatic).forecast(3).cov)
 
 
 @pytest.mark.parametrize("value", ["Conformal", "yes", None, 2, 0.5, "false"])
@@ -499,7 +499,6 @@ def test_decompose_adds_up(name, kind):
         ["taylor", "monte_carlo", "naive", "mixture"],
         ["levels", "changes", "automatic"],
         [True, "conformal"],
-        times=2,
     ),
 )
 def test_all_propagations_have_the_factors_of_the_exact_one(name, propagation, kind):

@@ -67,11 +67,12 @@ def test_origins_need_a_scale_and_something_to_compare_with(data):
 
 
 def test_nothing_of_the_test_part_counts(data, monkeypatch):
-    before = run(monkeypatch, data, "--origins", "1")
+    rules = ("--origins", "1", "--rules", "only smoothing")
+    before = run(monkeypatch, data, *rules)
     rows = pd.read_csv(data)
     rows.loc[rows["is_test"] == 1, "y"] = -1e9
     rows.to_csv(data, index=False)
-    pd.testing.assert_frame_equal(run(monkeypatch, data, "--origins", "1"), before, rtol=1e-12)
+    pd.testing.assert_frame_equal(run(monkeypatch, data, *rules), before, rtol=1e-12)
 
 
 def test_a_task_ends_before_its_official_windows(tmp_path):
@@ -137,7 +138,7 @@ def test_rules_take_members():
 
 
 def test_a_run_scores_what_one_would_fit_by_hand(data, monkeypatch, capsys):
-    results = run(monkeypatch, data, "--origins", "2")
+    results = run(monkeypatch, data, "--origins", "2", "--rules", "without smoothing")
     text = capsys.readouterr().out
     assert text.startswith("3 of 3 series, 6 origins; 0 have too little before")
     assert "in reserve, 3 folds: " in text

@@ -18,8 +18,9 @@ from forecast_unc import (
     load_model,
 )
 from forecast_unc.distributions.joint import Diverged
+from tests.cases import case
 
-GP = GPRegressor(lengthscales=3.0)
+GP = GPRegressor(lengthscales=3.0, noise_std=0.5)
 LEVELS, CHANGES = Forecaster(GP, lags=2), Forecaster(GP, lags=1, differences=1)
 LOG = Forecaster(GP, lags=1, transform="log", outliers="keep")
 
@@ -37,8 +38,9 @@ def quantiles(forecast):
     return forecast.quantile([0.05, 0.3, 0.5, 0.9])
 
 
-@pytest.mark.parametrize("weights", [None, (3, 1), (0.25, 0.0)])
-@pytest.mark.parametrize("other", [CHANGES, LOG], ids=["normal", "log"])
+@pytest.mark.parametrize(
+    ("weights", "other"), [(None, LOG), ((3, 1), CHANGES), ((3, 1), LOG), ((0.25, 0.0), LOG)]
+)
 def test_quantiles_are_averaged(y, weights, other):
     both = Combination([LEVELS, other], weights).fit(y)
     w = np.array([1, 1] if weights is None else weights) / np.sum(weights or 2)
@@ -64,7 +66,7 @@ def test_normal_members_give_the_average_std_and_the_correlation_of_the_average(
     np.testing.assert_allclose(ahead.decompose().sum(axis=1), ahead.var, rtol=1e-10)
 
 
-@pytest.mark.parametrize("kind", ["taylor", "naive", "monte_carlo"])
+@pytest.mark.parametrize("kind", ["naive", "monte_carlo"])
 def test_options_reach_every_member(y, kind):
     options = {"propagation": kind, "n_samples": 30, "random_state": 2}
     ahead = Combination([LEVELS, CHANGES]).fit(y).forecast(3, **options)
@@ -184,7 +186,7 @@ def test_validation_skips_an_origin_after_which_nothing_was_observed(y):
     np.testing.assert_allclose(both.weights_, loss**-2.0 / (loss**-2.0).sum(), rtol=1e-9)
 
 
-@pytest.mark.parametrize("limit", [1.01, 4.0, 1000.0])
+@pytest.mark.parametrize("limit", [4.0, 1000.0])
 def test_the_widest_members_are_dropped_step_by_step(y, limit):
     wide = Forecaster(GP, lags=1, differences=(1, 1))
     three = [LEVELS, CHANGES, wide]
@@ -219,7 +221,7 @@ def widths(forecast):
     return (band["upper"] - band["lower"]).to_numpy()
 
 
-@pytest.mark.parametrize("steps", [1, 4, 12])
+@pytest.mark.parametrize("steps", [1, 8])
 def test_inverse_width_weights_by_the_last_four_widths(y, steps):
     """Before the fourth step by the first four: a forecast of fewer steps looks ahead."""
     three = [LEVELS, LOG, Forecaster(GP, lags=1, differences=(1, 1))]
@@ -363,44 +365,44 @@ def test_parameters_are_those_of_scikit_learn(y):
     pd.testing.assert_frame_equal(again.fit(y).forecast(2).cov, both.forecast(2).cov)
 
 
-@pytest.mark.parametrize(
-    ("forecasters", "options", "error", "message"),
-    [
-        ([], {}, ValueError, r"forecasters must be a sequence of at least one .*; got \[\]\. Pass"),
-        ("naive", {}, ValueError, "forecasters must be a sequence .*; got 'naive'"),
-        (LEVELS, {}, ValueError, "forecasters must be a sequence of at least one forecaster; got"),
-        (
-            ["naive"],
-            {},
-            TypeError,
-            "forecasters must hold models with fit and forecast; got 'naive'",
-        ),
-        ([Forecaster], {}, TypeError, r"forecasters must hold models .*Pass Forecaster\(\.\.\.\)"),
-        (
-            [LEVELS],
-            {"weights": "best"},
-            ValueError,
-            "numbers, 'inverse_width', 'validation' or None",
-        ),
-        ([LEVELS], {"weights": [1, 2]}, ValueError, r"weights must be 1 numbers.*got \[1, 2\]"),
-        ([LEVELS], {"weights": [0.0]}, ValueError, "none negative and not all 0; got"),
-        (
-            [LEVELS] * 2,
-            {"weights": [1, -1]},
-            ValueError,
-            "weights must be 2 numbers, none negative",
-        ),
-        ([LEVELS] * 2, {"weights": [1, np.nan]}, ValueError, "weights must be 2 numbers"),
-        ([LEVELS], {"widest": 1.0}, ValueError, r"widest must be greater than 1; got 1\.0\. Use"),
-        ([LEVELS] * 2, {"weights": ["1", "2"]}, ValueError, "weights must be 2 numbers"),
-        ([LEVELS], {"weights": {"a": 1}}, ValueError, r"weights must be 1 numbers.*got \{'a': 1\}"),
-        ([LEVELS], {"widest": "2"}, ValueError, "widest must be greater than 1; got '2'"),
-        ([LEVELS], {"widest": np.nan}, ValueError, "widest must be greater than 1; got nan"),
-    ],
-)
-def test_bad_parameters(y, forecasters, options, error, message):
-    with pytest.raises(error, match=message):
-        Combination(forecasters, **options).fit(y)
+BAD = [
+    ([], {}, ValueError, r"forecasters must be a sequence of at least one .*; got \[\]\. Pass"),
+    ("naive", {}, ValueError, "forecasters must be a sequence .*; got 'naive'"),
+    (LEVELS, {}, ValueError, "forecasters must be a sequence of at least one forecaster; got"),
+    (
+        ["naive"],
+        {},
+        TypeError,
+        "forecasters must hold models with fit and forecast; got 'naive'",
+    ),
+    ([Forecaster], {}, TypeError, r"forecasters must hold models .*Pass Forecaster\(\.\.\.\)"),
+    (
+        [LEVELS],
+        {"weights": "best"},
+        ValueError,
+        "numbers, 'inverse_width', 'validation' or None",
+    ),
+    ([LEVELS], {"weights": [1, 2]}, ValueError, r"weights must be 1 numbers.*got \[1, 2\]"),
+    ([LEVELS], {"weights": [0.0]}, ValueError, "none negative and not all 0; got"),
+    (
+        [LEVELS] * 2,
+        {"weights": [1, -1]},
+        ValueError,
+        "weights must be 2 numbers, none negative",
+    ),
+    ([LEVELS] * 2, {"weights": [1, np.nan]}, ValueError, "weights must be 2 numbers"),
+    ([LEVELS], {"widest": 1.0}, ValueError, r"widest must be greater than 1; got 1\.0\. Use"),
+    ([LEVELS] * 2, {"weights": ["1", "2"]}, ValueError, "weights must be 2 numbers"),
+    ([LEVELS], {"weights": {"a": 1}}, ValueError, r"weights must be 1 numbers.*got \{'a': 1\}"),
+    ([LEVELS], {"widest": "2"}, ValueError, "widest must be greater than 1; got '2'"),
+    ([LEVELS], {"widest": np.nan}, ValueError, "widest must be greater than 1; got nan"),
+]
+
+
+def test_bad_parameters(y):
+    for forecasters, options, error, message in BAD:
+        with case(forecasters, options), pytest.raises(error, match=message):
+            Combination(forecasters, **options).fit(y)
 
 
 def test_a_member_that_cannot_be_fitted_is_an_error(y):

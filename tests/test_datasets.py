@@ -78,6 +78,7 @@ def test_no_file_is_undocumented():
     }
 
 
+@pytest.mark.slow
 def test_script_writes_the_same_files(tmp_path):
     run(FOLDER / "make_datasets.py", tmp_path)
     written = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -117,11 +118,17 @@ def expected() -> list[str]:
     ]
 
 
-def test_checkout_and_editable_install_read_the_top_folder(tmp_path, expected):
+def test_a_checkout_reads_the_top_folder():
     assert not (ROOT / "forecast_unc" / "_data").exists()
+    assert Path(datasets.__file__).parents[1] == ROOT
+
+
+@pytest.mark.slow
+def test_checkout_and_editable_install_read_the_top_folder(tmp_path, expected):
     assert loaded_from(ROOT, tmp_path) == expected
 
 
+@pytest.mark.slow
 def test_wheel_carries_the_files(tmp_path, expected):
     if importlib.util.find_spec("hatchling") is None:
         pytest.skip("needs hatchling to build the wheel")
@@ -169,7 +176,7 @@ def mackey_glass_oracle(tau: float, until: float) -> Callable[[float], float]:
     return lambda t: pieces[1 + int(t / tau)](t)[0]
 
 
-@pytest.mark.parametrize("tau", [17, 17.31])
+@pytest.mark.parametrize("tau", [17.31])
 def test_mackey_glass_is_what_the_method_of_steps_gives(tau):
     # The first 1000 units of time are discarded; errors have grown some fortyfold by then.
     oracle = mackey_glass_oracle(tau, 1050)
@@ -229,7 +236,7 @@ def test_lorenz_against_a_published_solution(shared_data):
 
 def test_lorenz_against_a_published_solution_restarted(shared_data):
     time, states = lorenz_file(shared_data)
-    for i in range(0, len(time) - 1, 500):  # one unit of time
+    for i in range(0, len(time) - 1, 2000):  # one unit of time of four
         part = slice(i, i + 501)
         got = datasets._lorenz(tuple(states[i]), time[part] - time[i])
         np.testing.assert_allclose(got, states[part], rtol=0, atol=1e-4)
@@ -260,13 +267,13 @@ def test_generated_series_are_labeled_and_a_longer_one_begins_alike(make, name):
 def test_noise_is_additive_white_and_seeded(make, name):
     if name == "lorenz":
         make = functools.partial(make, step=0.005)  # less to integrate
-    clean = make(1500)
-    noisy = make(1500, noise_std=0.3, random_state=1)
+    clean = make(600)
+    noisy = make(600, noise_std=0.3, random_state=1)
     noise = noisy - clean
-    # Five standard errors: 0.3 / sqrt(1500), 0.3 / sqrt(3000), 1 / sqrt(1500).
-    assert abs(noise.mean()) < 0.039
-    assert noise.std() == pytest.approx(0.3, abs=0.027)
-    assert abs(noise.autocorr(1)) < 0.13
+    # Five standard errors: 0.3 / sqrt(600), 0.3 / sqrt(1200), 1 / sqrt(600).
+    assert abs(noise.mean()) < 0.061
+    assert noise.std() == pytest.approx(0.3, abs=0.043)
+    assert abs(noise.autocorr(1)) < 0.2
     noisy = make(90, noise_std=0.3, random_state=1)
     pd.testing.assert_series_equal(noisy, make(90, noise_std=0.3, random_state=1))
     generator = np.random.default_rng(1)

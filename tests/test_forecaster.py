@@ -39,7 +39,7 @@ def y():
 
 @pytest.fixture
 def regressor():
-    return GPRegressor(lengthscales=3.0)
+    return GPRegressor(lengthscales=3.0, noise_std=0.5)
 
 
 def test_the_way_of_the_data(y, regressor):
@@ -58,7 +58,7 @@ def test_the_way_of_the_data(y, regressor):
     np.testing.assert_allclose(ahead.cov, cov, rtol=1e-10)
 
 
-@pytest.mark.parametrize(("kind", "differences"), in_turn(KINDS, [0, 1, (1, 7)], times=2), ids=str)
+@pytest.mark.parametrize(("kind", "differences"), in_turn(KINDS, [0, 1, (1, 7)]), ids=str)
 def test_units_do_not_matter(y, kind, differences):
     model = Forecaster(GPRegressor(), lags=3, differences=differences, random_state=3)
     ahead = model.fit(y).forecast(6, propagation=kind, n_samples=50)
@@ -237,9 +237,9 @@ def test_save_and_load(y, regressor, tmp_path):
 
 
 def test_bands_of_a_known_autoregression_cover(regressor):
-    """95 % and 50 % bands of 40 simulated AR(1), 8 steps: within binomial error of 3 std."""
-    inside = np.zeros((40, 2))
-    for seed in range(40):
+    """95 % and 50 % bands of 20 simulated AR(1), 8 steps: within binomial error of 3 std."""
+    inside = np.zeros((20, 2))
+    for seed in range(20):
         full = autoregression(108, seed=seed)
         y, future = full.iloc[:100], full.iloc[100:]
         ahead = Forecaster(GPRegressor(lengthscales=5.0), lags=1).fit(y).forecast(8)
@@ -248,7 +248,7 @@ def test_bands_of_a_known_autoregression_cover(regressor):
             inside[seed, j] = future.between(band["lower"], band["upper"]).mean()
     for j, level in enumerate((0.5, 0.95)):
         # steps of one path are dependent: the error of the mean is taken between paths
-        error = inside[:, j].std() / np.sqrt(40)
+        error = inside[:, j].std() / np.sqrt(20)
         assert abs(inside[:, j].mean() - level) < 3 * error + 0.01
 
 
@@ -438,14 +438,18 @@ def test_an_update_leaves_forecasters_that_share_the_model(y, regressor):
 RVMS = [{}, {"linear": True}, {"variance": "augmented"}, {"adapt_lengthscales": True}]
 
 
-@pytest.mark.parametrize(("kind", "parameters"), in_turn(KINDS, RVMS, times=2), ids=str)
+@pytest.mark.parametrize(
+    ("kind", "parameters"),
+    [*in_turn(KINDS, RVMS), ("exact", RVMS[2]), ("monte_carlo", RVMS[2])],
+    ids=str,
+)
 def test_relevance_vector_machines_go_through_every_propagation(y, kind, parameters):
     model = Forecaster(RVMRegressor(**parameters), lags=2, random_state=0).fit(y.iloc[:60])
     if kind == "exact" and "variance" in parameters:
         with pytest.raises(ValueError, match="'taylor' or 'monte_carlo' for variance='augmented'"):
-            model.forecast(3)
+            model.forecast(3, propagation=kind)
         return
-    ahead = model.forecast(5, propagation=kind, n_samples=400)
+    ahead = model.forecast(5, propagation=kind, n_samples=200)
     np.testing.assert_allclose(ahead.decompose().sum(axis=1), ahead.var, rtol=1e-12)
     assert np.linalg.eigvalsh(ahead.cov)[0] > 0
     first = model.models_[0].regressor.predict(
@@ -457,7 +461,7 @@ def test_relevance_vector_machines_go_through_every_propagation(y, kind, paramet
     assert model.forecast(1, propagation=kind).index[0] == y.index[-1] + pd.Timedelta(days=1)
 
 
-@pytest.mark.parametrize("parameters", RVMS[:3], ids=str)
+@pytest.mark.parametrize("parameters", [RVMS[1], RVMS[2]], ids=str)
 def test_path_conditioned_law_of_a_relevance_vector_machine(y, parameters):
     """With all inputs observed the joint is the posterior covariance, whatever the method."""
     model = Forecaster(RVMRegressor(**parameters), lags=[5, 6]).fit(y)
@@ -491,18 +495,19 @@ def test_what_a_fresh_user_tried(y, regressor, tmp_path):
             load_model(tmp_path / "junk")
 
 
-@pytest.mark.parametrize("kind", ["exact", "taylor", "naive"])
+NO_NOISE = {
+    "line": np.arange(120.0),
+    "sine": np.sin(np.arange(150) / 3),
+    "parabola": np.arange(150.0) ** 2,
+    "pattern": np.tile([1.0, 2, 3, 1], 30),
+}
+
+
 @pytest.mark.parametrize(
-    "values",
-    [
-        np.arange(120.0),
-        np.sin(np.arange(150) / 3),
-        np.arange(150.0) ** 2,
-        np.tile([1.0, 2, 3, 1], 30),
-    ],
-    ids=["line", "sine", "parabola", "pattern"],
+    ("name", "kind"), in_turn(list(NO_NOISE), ["exact", "taylor", "naive"]), ids=str
 )
-def test_series_without_noise_are_forecast(values, kind):
+def test_series_without_noise_are_forecast(name, kind):
+    values = NO_NOISE[name]
     known, future = pd.Series(values[:-20]), values[-20:]
     ahead = Forecaster(lags=4).fit(known).forecast(20, propagation=kind)
     np.testing.assert_allclose(ahead.mean, future, atol=0.03 * np.ptp(values))
@@ -510,8 +515,7 @@ def test_series_without_noise_are_forecast(values, kind):
     assert np.isfinite(ahead.sample(3, random_state=0).to_numpy()).all()
 
 
-@pytest.mark.parametrize("origin", [290, 770, 810])
-@pytest.mark.parametrize("path_consistent", [True, False])
+@pytest.mark.parametrize(("origin", "path_consistent"), [(290, True), (770, False), (810, True)])
 def test_the_mean_of_a_bounded_series_without_noise_does_not_run_away(origin, path_consistent):
     """The linear part, undone by the nonlinear one at the data alone, made means of 800 to 5000."""
     y = datasets.make_mackey_glass(900)
@@ -587,8 +591,7 @@ def test_rows_that_touch_missing_values_are_left_out(y, regressor):
     np.testing.assert_allclose(posterior.centers + posterior.input_offset, X[-20:], atol=1e-12)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("differences", [0, (1, 2)])
+@pytest.mark.parametrize(("kind", "differences"), in_turn(KINDS, [0, (1, 2)]), ids=str)
 def test_missing_values_out_of_sight_change_nothing(y, regressor, kind, differences):
     """At the start they are dropped; before the window of the last values nothing is read."""
     options = {"propagation": kind, "n_samples": 20, "random_state": 0}
@@ -607,11 +610,10 @@ def test_missing_values_out_of_sight_change_nothing(y, regressor, kind, differen
         )
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("path_consistent", [True, False])
+@pytest.mark.parametrize(("kind", "path_consistent"), in_turn(KINDS, [True, False]))
 def test_forecasts_from_missing_and_noisy_values(y, kind, path_consistent):
     model = Forecaster(lags=3, differences=1, random_state=0).fit(y)
-    options = {"propagation": kind, "path_consistent": path_consistent, "n_samples": 4000}
+    options = {"propagation": kind, "path_consistent": path_consistent, "n_samples": 2000}
     known = model.forecast(6, **options)
     std = pd.Series(0.0, y.index)
     std.iloc[-2:] = 1.5
@@ -660,16 +662,16 @@ def test_updates_and_files_keep_missing_values_and_errors(y, regressor, tmp_path
 
 
 def test_coverage_with_a_tenth_of_the_values_missing():
-    """95 % bands of 30 AR(1) with gaps, one before the origin: within binomial error."""
-    inside = np.zeros(30)
-    for seed in range(30):
+    """95 % bands of 15 AR(1) with gaps, one before the origin: within binomial error."""
+    inside = np.zeros(15)
+    for seed in range(15):
         full = autoregression(126, seed=seed)
         y, future = full.iloc[:120].copy(), full.iloc[120:]
         y.iloc[np.random.default_rng(seed).permutation(120)[:12]] = np.nan
         y.iloc[-3:] = np.nan
         band = Forecaster(GPRegressor(lengthscales=5.0), lags=2).fit(y).forecast(6).interval(0.95)
         inside[seed] = future.between(band["lower"], band["upper"]).mean()
-    assert abs(inside.mean() - 0.95) < 3 * inside.std() / np.sqrt(30) + 0.01
+    assert abs(inside.mean() - 0.95) < 3 * inside.std() / np.sqrt(15) + 0.01
 
 
 @pytest.mark.parametrize("path_consistent", [True, False])
@@ -697,16 +699,10 @@ def test_uncertain_regressors_of_a_linear_model(path_consistent):
     np.testing.assert_allclose(added, M @ cov @ M.T, rtol=0.05, atol=0.05 * added.max())
     frame = pd.DataFrame(cov)
     np.testing.assert_array_equal(model.forecast(steps, future, frame, **options).cov, ahead.cov)
-    sampled = model.forecast(
-        steps,
-        future,
-        exog_cov=cov,
-        propagation="monte_carlo",
-        n_samples=20_000,
-        random_state=0,
-        **options,
-    )
-    np.testing.assert_allclose(sampled.cov, ahead.cov, atol=0.04 * ahead.var.max())
+    drawn = {"propagation": "monte_carlo", "n_samples": 5000, "random_state": 0}
+    sampled = model.forecast(steps, future, exog_cov=cov, **drawn, **options)
+    error = np.sqrt(2 / 5000)  # of a variance in units of it
+    np.testing.assert_allclose(sampled.cov, ahead.cov, atol=4 * error * ahead.var.max())
     parts = ahead.decompose()
     np.testing.assert_allclose(parts.sum(axis=1), ahead.var, rtol=1e-12)
     # of the function's mean slope

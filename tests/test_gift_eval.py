@@ -106,6 +106,7 @@ def test_scores_are_those_of_the_protocol(rng):
     assert found == pytest.approx(expected, rel=1e-10)
 
 
+@pytest.mark.slow
 def test_seasonal_naive_is_the_published_one(shared_data):
     tasks = [
         gift_eval.Task(*row)
@@ -356,6 +357,7 @@ def test_a_model_as_good_as_seasonal_naive_is_drawn():
     assert low < 1 < high
 
 
+@pytest.mark.slow
 def test_no_name_covers_another():
     models = ("mstl", "forecast_unc", "autoets", "autotheta", "autoarima", "seasonal_naive")
     figure = gift_picture.draw(toy_table(models))

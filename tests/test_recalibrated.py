@@ -285,7 +285,7 @@ def models():
     rng = np.random.default_rng(2)
     values = 20 + np.cumsum(0.5 * rng.standard_normal(60))
     y = pd.Series(values, pd.date_range("2024-01-01", periods=60, freq="D"), name="y")
-    GP = GPRegressor(lengthscales=3.0)
+    GP = GPRegressor(lengthscales=3.0, noise_std=0.5)
     return {
         "levels": Forecaster(GP, lags=2).fit(y),
         "log": Forecaster(GP, lags=2, transform="log").fit(y),

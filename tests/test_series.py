@@ -558,7 +558,9 @@ def explained():
     """A model of 30 days with two regressors, and these of 36 days."""
     y = normal(36)
     exog = exogenous(y)
-    return Forecaster(GPRegressor(lengthscales=3.0), lags=2).fit(y[:30], exog[:30]), exog
+    return Forecaster(GPRegressor(lengthscales=3.0, noise_std=0.5), lags=2).fit(
+        y[:30], exog[:30]
+    ), exog
 
 
 @pytest.mark.parametrize("case", ["an array", "shifted", "missing", "text"])

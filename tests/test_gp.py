@@ -12,9 +12,9 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Wh
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from forecast_unc import GPRegressor
-from forecast_unc.forecasting.models.design import lag_embedding
 from forecast_unc.regression import gp as regression_gp
 from forecast_unc.regression.gp_base import GaussianProcess
+from forecast_unc.series.rows import lag_embedding
 from tests import oracles
 
 

@@ -19,12 +19,12 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
-from forecast_unc.forecasting.models.design import lag_embedding
 from forecast_unc.regression.predictor import (
     ScikitLearnRegressor,
     slope_by_differences,
     taylor_by_differences,
 )
+from forecast_unc.series.rows import lag_embedding
 from tests import oracles
 from tests.recursions import propagate
 

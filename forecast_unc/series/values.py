@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import LARGEST, SMALLEST, counted, first_true, refusal
+from forecast_unc._checks import LARGEST, SMALLEST, first_true, refusal
+from forecast_unc._text import counted
 from forecast_unc._typing import Array
 from forecast_unc.series.times import format_time, future_index, regular_index
 

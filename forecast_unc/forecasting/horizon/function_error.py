@@ -10,7 +10,7 @@ from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dtbtrs, dtrtri
 
 from forecast_unc._typing import Array, Positions
-from forecast_unc.forecasting.models.design import LevelMap
+from forecast_unc.forecasting.horizon.differencing import LevelMap
 from forecast_unc.regression.posterior import Posterior
 
 

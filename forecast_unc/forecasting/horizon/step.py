@@ -12,8 +12,8 @@ from scipy.linalg import block_diag
 from forecast_unc._checks import RandomState
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.joint import Diverged
+from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
 from forecast_unc.forecasting.horizon.function_error import FunctionError, Scales, Step
-from forecast_unc.forecasting.models.design import Differencing, LevelMap
 from forecast_unc.regression.posterior import Posterior, Unstable, check_positive_variance
 
 Propagation = Literal["auto", "exact", "taylor", "mixture", "monte_carlo", "naive"]

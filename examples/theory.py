@@ -74,25 +74,6 @@ def draw_one_step(figure):
     legend_above(figure, left, ncols=3)
 
 
-def draw_hyperparameters(figure):
-    X, y = rows(9, 5)
-    grid = np.linspace(-6, 6, 200)
-    axes = figure.subplots(1, 2, sharey=True)
-    for ax, words in zip(axes, ("mode", "integrated"), strict=True):
-        how = {} if words == "mode" else {"hyperparameters": "integrated", "random_state": 0}
-        center, spread = GPRegressor(**how).fit(X, y).predict(grid[:, None], return_std=True)
-        ax.fill_between(
-            grid, center - 2 * spread, center + 2 * spread, color=BLUE, alpha=0.25, lw=0,
-            label="band of 95 %",
-        )  # fmt: skip
-        ax.plot(grid, center, color=BLUE, label="mean")
-        ax.plot(X[:, 0], y, ".", color="black", label="rows")
-        title(ax, "at the mode" if words == "mode" else "integrated")
-        ax.set_xlabel("input")
-    axes[0].set_ylabel("target")
-    legend_above(figure, axes[0])
-
-
 def walk(n, phi, seed):
     rng = np.random.default_rng(seed)
     y = np.zeros(n)
@@ -244,7 +225,6 @@ def draw_averages(figure):
 
 SIZES = {
     "one_step": (7.2, 3.2),
-    "hyperparameters": (7.2, 2.9),
     "horizon": (7.2, 3.0),
     "propagations": (7.2, 2.8),
     "questions": (7.2, 3.0),

@@ -312,7 +312,6 @@ def estimators():
         "gp_fixed": GPRegressor(lengthscales=1.5, noise_std=0.1),
         "gp_restarts": GPRegressor(n_restarts=2, random_state=0),
         "gp_bias": GPRegressor(bias="shrunk", prior="shrunk"),
-        "gp_integrated": GPRegressor(hyperparameters="integrated"),
         "gp_nigp": GPRegressor(noisy_inputs="nigp"),
         "gp_annealed": GPRegressor(noisy_inputs="annealed"),
         "gp_sem": GPRegressor(noisy_inputs="stochastic_em", random_state=0),
@@ -394,17 +393,6 @@ def estimators():
         Forecaster(ReducedRankGPRegressor(n_support=20, random_state=0), lags=3)
         .fit(S["nile"])
         .forecast(8),
-    )
-    forecast(
-        "integrated",
-        Forecaster(GPRegressor(hyperparameters="integrated"), lags=2).fit(S["nile"]).forecast(8),
-    )
-    forecast(
-        "integrated_mixture",
-        Forecaster(GPRegressor(hyperparameters="integrated"), lags=2, differences=1)
-        .fit(S["walk"])
-        .forecast(8),
-        deep=False,
     )
 
 

@@ -441,7 +441,6 @@ def case_regressor(rng: np.random.Generator) -> Any:
                 "noise_std": None,
                 "n_restarts": 0,
                 "random_state": 0,
-                "hyperparameters": "point",
                 "noisy_inputs": None,
             },
         ),

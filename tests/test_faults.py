@@ -276,17 +276,13 @@ FORECASTERS = {
     "gaps": Forecaster(lags=2, noise="observation"),
     "rvm": Forecaster(RVMRegressor(variance="augmented"), lags=2),
     "reduced rank": Forecaster(ReducedRankGPRegressor(n_support=8), lags=2),
-    "mixture": Forecaster(GPRegressor(hyperparameters="integrated"), lags=1),
     "automatic": Forecaster(),
 }
 
 
-SLOW = ("gaps", "mixture")
-
-
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[pytest.mark.slow] if n in SLOW else []) for n in FORECASTERS],
+    [pytest.param(n, marks=[pytest.mark.slow] if n == "gaps" else []) for n in FORECASTERS],
 )
 def test_sixteen_threads_on_one_model_give_the_serial_answers(name):
     y = NILE.where(np.arange(len(NILE)) != 97) if name == "gaps" else NILE
@@ -395,7 +391,6 @@ X = np.linspace(-1.0, 1.0, 30)[:, None]
 BAD = np.where(np.arange(30) == 7, np.nan, X[:, 0])
 REGRESSORS = [
     GPRegressor(),
-    GPRegressor(hyperparameters="integrated"),
     LinearRegressor(),
     ReducedRankGPRegressor(n_support=6),
     RVMRegressor(),

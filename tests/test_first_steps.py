@@ -74,7 +74,6 @@ ROWS = {
     "gp": Row(Forecaster(GP, lags=3), GAPS),
     "rvm": Row(Forecaster(RVMRegressor(), lags=2), GAPS),
     "reduced rank": Row(Forecaster(ReducedRankGPRegressor(n_support=10), lags=2), GAPS),
-    "integrated": Row(Forecaster(GPRegressor(hyperparameters="integrated"), lags=2), PLAIN),
     "changes": Row(Forecaster(GP, lags=2, differences=(1, 7)), GAPS),
     "log": Row(Forecaster(GP, lags=2, transform="log"), GAPS),
     "boxcox": Row(Forecaster(GP, lags=[1, 3], transform="boxcox", prior_mean="last"), PLAIN),

@@ -28,7 +28,6 @@ KINDS = {
     "calendar": Forecaster(GP, lags=2, calendar="day_of_week"),
     "rvm": Forecaster(RVMRegressor(lengthscales=2.0), lags=2),
     "reduced rank": Forecaster(ReducedRankGPRegressor(n_support=8, random_state=0), lags=2),
-    "mixture": Forecaster(GPRegressor(hyperparameters="integrated"), lags=2),
     "scikit-learn": Forecaster(BayesianRidge(), lags=2),
     "both noises": Forecaster(GPRegressor(), lags=1, noise="both"),
     "calibrated": Forecaster(GP, lags=2, calibrate=True),

@@ -22,7 +22,6 @@ from forecast_unc.distributions.marginals import (
     Table,
     solve,
 )
-from forecast_unc.distributions.normal_mixture import MixtureShape, NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.sums import linear
 
@@ -30,7 +29,6 @@ H = 3
 COR = np.array([[1.0, 0.7, -0.4], [0.7, 1.0, 0.1], [-0.4, 0.1, 1.0]])
 M, S = np.array([0.4, -0.3, 1.0]), np.array([0.5, 0.8, 0.3])
 SIZES = np.sort(np.random.default_rng(1).uniform(0.2, 3.0, (H, 9)), axis=1)
-P, MEANS, STDS = np.array([0.6, 0.4]), np.array([M - 0.4, M + 0.6]), np.array([S, 0.7 * S])
 EDGES = np.linspace(-13.0, 17.0, 120_001)
 Z = 0.5 * (EDGES[1:] + EDGES[:-1])
 DENSITY = stats.norm.pdf(Z) * np.diff(EDGES)
@@ -39,14 +37,6 @@ DENSITY = stats.norm.pdf(Z) * np.diff(EDGES)
 def forecast(power=None, lower=0.0, mean=M, std=S):
     transform = PowerTransform(power, lower)
     return Forecast(pd.RangeIndex(H), mean, np.outer(std, std) * COR, transform=transform)
-
-
-def mixed(transform=None):
-    away = MEANS - P @ MEANS
-    covs = np.array([np.outer(s, s) * COR for s in STDS])
-    mixture = NormalMixture(P, MEANS, covs)
-    cov = np.tensordot(P, covs, 1) + (P * away.T) @ away
-    return Forecast(pd.RangeIndex(H), P @ MEANS, cov, transform=transform, mixture=mixture)
 
 
 def student(z, dof):
@@ -72,15 +62,6 @@ def members(z, t, shape=lambda z: z, factor=1.0):
 
 def shares(values):
     return 0.2 * values[0] + 0.5 * values[1] + 0.3 * values[2]
-
-
-def mixture_quantile(z, t):
-    grid = np.linspace(-15.0, 15.0, 200_001)
-    away = (grid - MEANS[:, t, None]) / STDS[:, t, None]
-    below, above = P @ stats.norm.cdf(away), P @ stats.norm.sf(away)
-    scores = np.where(below < 0.5, stats.norm.ppf(below), stats.norm.isf(above))
-    some = np.isfinite(scores)
-    return np.interp(z, scores[some], grid[some])
 
 
 AVERAGE = Forecast.average([forecast(), forecast(0.0), forecast(0.4)], [0.2, 0.5, 0.3])
@@ -119,8 +100,6 @@ JOINTS = {
         lambda z, t: 1.0 - np.maximum(M[t] + S[t] * lines(-z, t), 0.2),
     ),
     "minus log": (3.0 - forecast(0.0), lambda z, t: 3.0 - np.exp(M[t] - S[t] * z)),
-    "mixture": (mixed(), mixture_quantile),
-    "log of a mixture": (mixed(PowerTransform(0.0)), lambda z, t: np.exp(mixture_quantile(z, t))),
     "scaled": (10.0 * AVERAGE - 4.0, lambda z, t: 10.0 * shares(members(z, t)) - 4.0),
 }  # fmt: skip
 
@@ -144,8 +123,7 @@ def q(kind):
 def test_quantiles_are_the_functions_of_the_scores(kind, ahead):
     z = np.array([-4.0, -1.5, -0.3, 0.0, 0.4, 2.0, 4.5])
     expected = np.array([JOINTS[kind][1](z, t) for t in range(H)])
-    rtol = 1e-6 if "mixture" in kind else 1e-11
-    np.testing.assert_allclose(ahead.quantile(stats.norm.cdf(z)), expected, rtol=rtol, atol=1e-12)
+    np.testing.assert_allclose(ahead.quantile(stats.norm.cdf(z)), expected, rtol=1e-11, atol=1e-12)
 
 
 def test_cdf_undoes_quantiles(ahead):
@@ -172,7 +150,7 @@ def test_moments_are_their_integrals(ahead, q):
 
 
 def test_covariance_is_its_double_integral(kind, ahead):
-    smooth = kind in ("t", "recalibrated average", "mixture", "log of a mixture")  # and slow
+    smooth = kind in ("t", "recalibrated average")  # and slow
     edges = np.linspace(-8.0, 8.0, 801 if smooth else 1201)
     z = 0.5 * (edges[1:] + edges[:-1])
     weight = stats.norm.pdf(z) * (edges[1] - edges[0])
@@ -246,15 +224,15 @@ def test_sums_have_about_the_quantiles_of_their_paths(kind, ahead):
     total, p = ahead.aggregate("sum"), np.array([0.05, 0.25, 0.5, 0.75, 0.95])
     paths = ahead.sample(100_000, random_state=1).to_numpy().sum(axis=0)
     away = (total.quantile(p).to_numpy()[0] - np.quantile(paths, p)) / total.std.item()
-    # of errors and of mixtures the moments are kept, and not the shape
-    kept = "conformal" not in kind and "mixture" not in kind
+    # of errors the moments are kept, and not the shape
+    kept = "conformal" not in kind
     np.testing.assert_allclose(away, 0.0, atol=0.09 if kept else 0.2)
 
 
 def test_groups_have_their_covariance(kind):
     index = pd.period_range("2024-11", periods=4, freq="M")
     base = JOINTS[kind][0]._joint
-    longer = replace(base, paths=None, parts=None, mixture=None)
+    longer = replace(base, paths=None, parts=None)
     at = np.array([0, 1, 2, 1])
     cor = longer.cor[np.ix_(at, at)] * 0.9 + 0.1 * np.eye(4)
     ahead = Forecast._of(index, Joint.of(longer.q[at], cor), "y")
@@ -286,8 +264,6 @@ def test_steps_near_a_bound_change_nothing_of_those_before(power):
 
 
 def test_condition_is_that_of_the_scores(kind, ahead):
-    if "mixture" in kind:
-        pytest.skip("the mixture itself is conditioned")
     p = 0.03 if "minus" in kind else 0.97  # not at a bound
     known = ahead.quantile(p)[1:2]
     rest = ahead.condition(known)
@@ -432,7 +408,6 @@ LINKS = {
     "t of 3": Student(3.0),
     "t of 30": Student(30.0),
     "lines": Polyline.of_sizes(SIZES),
-    "mixture": MixtureShape(np.log(P), MEANS, STDS),
 }
 
 

@@ -1,4 +1,4 @@
-"""A new kind of posterior is one file: toys, a mixture, and nothing of the recursion changed.
+"""A new kind of posterior is one file: toys, and nothing of the recursion changed.
 
 "Adding a posterior" in CONTRIBUTING.md points here. Each toy is what its one file would hold.
 """
@@ -13,8 +13,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.linalg import cholesky, qr, solve_triangular, toeplitz
-from scipy.special import softmax
-from sklearn.linear_model import BayesianRidge
 from sklearn.utils.validation import validate_data
 from statsmodels.tsa.arima_process import arma_acovf
 from statsmodels.tsa.statespace.sarimax import SARIMAX
@@ -23,10 +21,8 @@ from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.kernels import squared_exponential
-from forecast_unc.regression.mixture import PosteriorMixture
-from forecast_unc.regression.predictor import ScikitLearnRegressor
 from tests import oracles
-from tests.recursions import NAMED, MeanAndCov, conditioned, propagate
+from tests.recursions import propagate
 from tests.test_propagation import AR, HISTORY, NOISE_VAR, linear_posterior, no_exog
 
 # Added to the diagonal of a kernel matrix, whose smallest eigenvalues are roundoff.
@@ -104,28 +100,6 @@ class ReducedRankGP(KernelRegressor):
         )
 
 
-class MixtureOfGPs(KernelRegressor):
-    """GPs with given length-scales, mixed by their evidence: a regressor that returns a mixture."""
-
-    def __init__(self, lengthscales=(1.0, 2.0)):
-        self.lengthscales = lengthscales
-
-    def fit(self, X, y):
-        X, y = validate_data(self, X, y, dtype=np.float64)
-        self.gps_ = [GPRegressor(lengthscales=one).fit(X, y) for one in self.lengthscales]
-        self.p_ = softmax([gp.log_evidence_ for gp in self.gps_])
-        self.posterior_ = PosteriorMixture(tuple(gp.posterior_ for gp in self.gps_), self.p_)
-        return self
-
-    def condition(self, X, y):
-        conditioned = copy.copy(self)
-        conditioned.gps_ = [gp.condition(X, y) for gp in self.gps_]
-        conditioned.posterior_ = PosteriorMixture(
-            tuple(gp.posterior_ for gp in conditioned.gps_), self.p_
-        )
-        return conditioned
-
-
 @pytest.mark.parametrize("toy", [NoisyAutoregression, ReducedRankGP])
 def test_a_toy_has_forty_lines_at_most(toy):
     assert len(inspect.getsource(toy).splitlines()) <= 40
@@ -184,149 +158,6 @@ def test_naive_adds_an_observation_error_once_without_a_joint_covariance():
         propagate(one, (1, 2), HISTORY, no_exog(4), propagation="naive") for one in (known, apart)
     ]
     np.testing.assert_allclose(answers[1].cov, answers[0].cov, rtol=1e-14)
-
-
-# A mixture of posteriors
-
-
-@pytest.fixture(scope="module")
-def gps():
-    """Two GPs of one series that differ in length-scale and noise."""
-    rng = np.random.default_rng(5)
-    X = rng.uniform(-2, 2, size=(25, 2))
-    y = np.sin(2 * X[:, 0]) + 0.5 * X[:, 1] + 0.1 * rng.standard_normal(25)
-    first, second = (
-        GPRegressor(lengthscales=length, noise_std=noise).fit(X, y).posterior_
-        for length, noise in ((0.7, 0.1), (2.0, 0.3))
-    )
-    return first, replace(second, observation_var=0.05)
-
-
-@pytest.fixture(scope="module")
-def mixture(gps):
-    return PosteriorMixture(gps, np.array([0.3, 0.7]))
-
-
-def test_a_mixture_has_the_moments_of_quadrature(gps, mixture):
-    mean, cov = np.array([0.4, -0.9]), np.array([[0.3, 0.1], [0.1, 0.2]])
-    X, q = oracles.quadrature(mean, cov)
-    means, variances = np.transpose([one.predict(X) for one in gps], (1, 0, 2))
-    first = mixture.p @ means @ q
-    second = mixture.p @ (variances + (means - first) ** 2) @ q
-    cross = (X - mean).T @ (q * (mixture.p @ (means - first)))
-    found = mixture.moments(mean, cov)
-    np.testing.assert_allclose(found.mean, first, rtol=1e-9)
-    np.testing.assert_allclose(found.var, second, rtol=1e-9)
-    np.testing.assert_allclose(cov @ found.slope, cross, rtol=1e-9)
-    # the same as a step of the recursion from uncertain values
-    options = {"history_cov": cov, "path_consistent": False}
-    step = propagate(mixture, (2, 1), mean, no_exog(1), **options)
-    np.testing.assert_allclose(step.mean, first, rtol=1e-9)
-    np.testing.assert_allclose(step.cov, second, rtol=1e-9)
-    # where the input hardly moves the means, the expansion of each part is enough
-    near = mixture.taylor_moments(mean, 1e-8 * cov)
-    for mine, theirs in zip(near, mixture.moments(mean, 1e-8 * cov), strict=True):
-        np.testing.assert_allclose(mine, theirs, rtol=1e-6)
-
-
-def test_a_mixture_has_the_total_covariance_of_the_function(gps, mixture, rng):
-    for X in rng.uniform(-2, 2, size=(3, 4, 2)):
-        second = sum(
-            p * (one.covariance(X) + np.outer(one.mean(X), one.mean(X)))
-            for p, one in zip(mixture.p, gps, strict=True)
-        )
-        total = second - np.outer(mixture.mean(X), mixture.mean(X))
-        np.testing.assert_allclose(mixture.covariance(X), total, rtol=1e-11)
-        noise = mixture.noise_var + mixture.observation_var
-        np.testing.assert_allclose(mixture.predict(X)[1], np.diagonal(total) + noise, rtol=1e-11)
-        slopes = [oracles.finite_difference(lambda x: mixture.mean(x[None])[0], x) for x in X]
-        np.testing.assert_allclose(mixture.gradient(X), slopes, rtol=1e-7)
-
-
-@pytest.mark.parametrize("path_consistent", [True, False])
-@pytest.mark.parametrize("propagation", NAMED)
-def test_a_mixture_of_intercepts_is_an_unknown_intercept(propagation, path_consistent):
-    """Linear models: two intercepts have the first two moments of one that is known up to a var."""
-    p, intercepts = np.array([0.25, 0.75]), np.array([1.0, -0.6])
-    center = p @ intercepts
-    # with it, the state at the origin tells of the intercept, and not of both to the same extent
-    error = 0.0 if path_consistent else 0.2
-    parts = [replace(linear_posterior(AR, 0.0, one), observation_var=error) for one in intercepts]
-    single = linear_posterior(AR, p @ (intercepts - center) ** 2, center)
-    single = replace(single, observation_var=error)
-    history = oracles.autoregression(AR, 30, np.random.default_rng(1))
-    if not path_consistent:
-        history[[20, 27]] = np.nan
-    options = {"propagation": propagation, "path_consistent": path_consistent, "random_state": 0}
-    ours, theirs = (
-        propagate(one, (1, 2), history, no_exog(6), **options)
-        for one in (PosteriorMixture(tuple(parts), p), single)
-    )
-    if path_consistent and propagation == "naive":  # which forgets what an error does later
-        ours, theirs = (MeanAndCov(one.mean[:1], one.cov[:1, :1]) for one in (ours, theirs))
-    assert_same(ours, theirs, sampled=path_consistent and propagation == "monte_carlo")
-
-
-def assert_same(ours, theirs, sampled):
-    """The same moments, to roundoff or to six errors of 1000 paths."""
-    std = np.sqrt(np.diagonal(theirs.cov))
-    atol = 6.0 / np.sqrt(1000) if sampled else 1e-9
-    np.testing.assert_allclose(ours.mean / std, theirs.mean / std, rtol=0, atol=atol)
-    scale = np.outer(std, std)
-    np.testing.assert_allclose(ours.cov / scale, theirs.cov / scale, rtol=0, atol=2.0 * atol)
-
-
-@pytest.mark.parametrize(
-    ("propagation", "path_consistent"), [(name, name != "taylor") for name in NAMED]
-)
-def test_a_mixture_of_twice_the_same_is_the_same(gps, propagation, path_consistent):
-    history = 1.5 * np.sin(1.3 * np.arange(40))
-    history[[30, 37]] = np.nan
-    options = {"propagation": propagation, "path_consistent": path_consistent, "random_state": 0}
-    twice = PosteriorMixture((gps[0], gps[0]), np.array([0.3, 0.7])).plus_input(1)
-    ours, theirs = (
-        propagate(one, (1, 2), history, no_exog(8), **options)
-        for one in (twice, conditioned(gps[0].plus_input(1)))
-    )
-    assert_same(ours, theirs, sampled=path_consistent and propagation == "monte_carlo")
-
-
-@pytest.mark.parametrize("propagation", NAMED)
-def test_a_mixture_of_one_is_that_one(gps, propagation):
-    alone = PosteriorMixture(gps[:1], np.ones(1))
-    options = {"propagation": propagation, "random_state": 0}
-    ours, theirs = (
-        propagate(one, (1, 2), HISTORY, no_exog(4), **options) for one in (alone, gps[0])
-    )
-    np.testing.assert_allclose(ours.cov, theirs.cov, rtol=1e-12)
-
-
-@pytest.mark.parametrize("prior_mean", ["zero", "last"])
-def test_a_regressor_with_a_mixture_forecasts_like_any_other(prior_mean, rng):
-    y = pd.Series(oracles.autoregression(AR, 60, rng))
-    y[50] = np.nan
-    ours, theirs = (
-        Forecaster(one, lags=2, prior_mean=prior_mean).fit(y[:57]).update(y[57:]).forecast(5)
-        for one in (MixtureOfGPs((1.5, 1.5)), GPRegressor(lengthscales=1.5))
-    )
-    np.testing.assert_allclose(ours.mean, theirs.mean, rtol=1e-9)
-    np.testing.assert_allclose(ours.cov, theirs.cov, rtol=1e-9)
-    np.testing.assert_allclose(ours.decompose(), theirs.decompose(), rtol=1e-9)
-
-
-def test_a_mixture_can_do_what_all_its_parts_can(gps, rng):
-    X = rng.normal(size=(30, 2))
-    line = ScikitLearnRegressor(BayesianRidge()).fit(X, X @ AR + 0.3 * rng.standard_normal(30))
-    mixture = PosteriorMixture((gps[0], line.posterior_), np.array([0.5, 0.5]))
-    assert not mixture.closed_form
-    assert not mixture.joint
-    with pytest.raises(ValueError, match="propagation must be 'taylor'"):
-        propagate(mixture, (1, 2), HISTORY, no_exog(2), propagation="exact")
-    joint = propagate(mixture, (1, 2), HISTORY, no_exog(1), propagation="taylor")
-    parts = [one.predict(HISTORY[None, :0:-1]) for one in mixture.posteriors]
-    means, variances = np.array(parts)[..., 0].T
-    np.testing.assert_allclose(joint.mean, means.mean(), rtol=1e-12)
-    np.testing.assert_allclose(joint.cov, variances.mean() + means.var(), rtol=1e-12)
 
 
 # A reduced-rank regressor

@@ -8,7 +8,6 @@ from scipy.stats import multivariate_normal
 
 from forecast_unc import Combination, Forecast, Forecaster, baselines, datasets
 from forecast_unc.distributions.condition import probability_within, reach_of_all
-from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.regression.kernels import lower_root
 
@@ -18,9 +17,6 @@ STEPS = np.arange(H)
 COR = 0.8 ** abs(STEPS[:, None] - STEPS)
 STD = 0.3 * np.sqrt(1.0 + STEPS)
 MEAN, COV = 1.0 + 0.1 * STEPS, COR * np.outer(STD, STD)
-MIXTURE = NormalMixture(
-    np.array([0.6, 0.4]), np.array([MEAN, 3.0 + 0 * MEAN]), np.array([COV, COV])
-)
 
 
 def kinds():
@@ -34,7 +30,6 @@ def kinds():
         "censored": plain.censored(1.0),
         "t": plain.recalibrated(np.full(H, 1.5), dof=4, correlation=0.2),
         "conformal": plain.conformal(sizes),
-        "mixture": Forecast(INDEX, MIXTURE.mean, MIXTURE.cov, mixture=MIXTURE),
     }
     average = Forecast.average([found[k] for k in ("plain", "log", "t", "conformal")], [1, 2, 1, 1])
     return found | {
@@ -309,7 +304,7 @@ def test_a_maximum_says_what_it_does_not_know():
         (pd.Series(INDEX.month == 11, INDEX)[::-1], [1]),  # by its times
     ],
 )
-@pytest.mark.parametrize("name", ["plain", "average", "mixture", "censored average", "of -y"])
+@pytest.mark.parametrize("name", ["plain", "average", "censored average", "of -y"])
 def test_steps_are_picked_as_pandas_does(name, key, expected):
     whole = KINDS[name]
     picked = whole[key]

@@ -27,15 +27,9 @@ def test_moments_and_crps_on_the_scale_of_a_transform(name):
     assert max(errors.values()) < 1e-9, errors
 
 
-@pytest.mark.parametrize("name", REFERENCE["mixtures"])
-def test_moments_quantiles_and_crps_of_mixtures(name):
-    errors = measure.of_mixture(REFERENCE["mixtures"][name])
-    assert max(errors.values()) < measure.SUPPORTED, errors
-
-
 def test_the_page_has_every_regime_and_regressor():
     page = measure.DOCS.read_text()
-    regimes = [*REFERENCE["regressors"], "log and Box-Cox", *REFERENCE["mixtures"]]
+    regimes = [*REFERENCE["regressors"], "log and Box-Cox"]
     assert all(f"| {name} |" in page for name in regimes)
     (case, *_) = REFERENCE["regressors"].values()
     assert all(f" {quantity.partition(' ')[0]} |" in page for quantity in case["answers"])

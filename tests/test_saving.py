@@ -77,7 +77,6 @@ KINDS = {
     "kept weights": (Forecaster(GPRegressor(linear=[0.5, 0.1]), lags=range(1, 3)), {}),
     "nigp": (Forecaster(GPRegressor(noisy_inputs="nigp"), lags=2), {}),
     "annealed": (Forecaster(GPRegressor(noisy_inputs="annealed"), lags=1), {}),
-    "integrated": (Forecaster(GPRegressor(hyperparameters="integrated"), lags=2), {}),
     "reduced rank": (Forecaster(ReducedRankGPRegressor(n_support=6), lags=2), {}),
     "rrgp*": (Forecaster(ReducedRankGPRegressor(n_support=6, variance="augmented"), lags=2), {}),
     "rvm": (Forecaster(RVMRegressor(linear=True), lags=2), {}),
@@ -256,7 +255,7 @@ def test_a_file_is_an_npz_without_pickles_of_the_size_of_the_series(tmp_path):
         model.save(tmp_path / name)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b").read_bytes()
     with np.load(tmp_path / "a.npz", allow_pickle=False) as archive:
-        assert json.loads(bytes(archive["content"]))["version"] == 2
+        assert json.loads(bytes(archive["content"]))["version"] == 3
         arrays = [archive[name] for name in archive.files[1:]]
     assert all(array.dtype != object for array in arrays)
     assert sum(array.size for array in arrays) < 10 * 400
@@ -267,7 +266,7 @@ def test_a_file_of_the_first_format_says_how_to_bring_it_over(tmp_path):
     path.write_bytes(gzip.decompress((REFERENCE / "saved_model_1.npz.gz").read_bytes()))
     with pytest.raises(
         ValueError,
-        match=r"path must name a file of format 2; got .*model.npz, of format 1.*\. Load it with "
+        match=r"path must name a file of format 3; got .*model.npz, of format 1.*\. Load it with "
         r"the version that wrote it, save its series .* and fit them here\.",
     ):
         load_model(path)
@@ -504,7 +503,7 @@ def crafted(content, arrays):
             yield changed(lambda new, key=key: new.pop(key))
             for wrong in (None, [], {"array": 0}, {"os.system": {"command": "touch RAN"}}):
                 yield changed(lambda new, key=key, wrong=wrong: new.update({key: wrong}))
-    for version in (0, 3, "1", 10**400, -1):
+    for version in (0, 4, "1", 10**400, -1):
         yield changed(lambda new, version=version: new.update(version=version))
     for wrong in (
         {"tuple": {"range": [0, 10**15, 1]}},
@@ -697,9 +696,9 @@ def test_parts_that_share_their_bytes_are_not_read(whole, tmp_path):
 
 def test_a_later_format_says_so_and_fields_with_defaults_may_be_missing(whole, tmp_path):
     content, arrays = saving._parsed(saving._read(whole))
-    later = content | {"version": 3, "written_by": "9.1"}
+    later = content | {"version": 4, "written_by": "9.1"}
     saving._write(tmp_path / "m.npz", saving._sealed(later, arrays))
-    with pytest.raises(ValueError, match=r"of format 3, by forecast_unc 9.1, .* reads format 2"):
+    with pytest.raises(ValueError, match=r"of format 4, by forecast_unc 9.1, .* reads format 3"):
         load_model(tmp_path / "m.npz")
     del content["model"]["Forecaster"]["outliers"]
     del ensemble(content)["rules"]["Rules"]["averaging"]["Averaging"]["look_ahead"]

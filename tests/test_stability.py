@@ -10,12 +10,10 @@ from forecast_unc import Forecaster, GPRegressor, datasets
 from forecast_unc.forecasting.models.lagged import LaggedModel
 from forecast_unc.forecasting.models.stability import (
     Training,
-    bounded,
     excess,
     largest_root,
     least_squares,
 )
-from forecast_unc.regression.mixture import PosteriorMixture
 
 REMARK = "as the fitted one runs away"
 SERIES = {
@@ -59,53 +57,6 @@ def test_the_mean_stays_in_the_range_of_the_series(name, lags, origin):
     later = model.update(future[:3]).forecast(40)
     assert later.mean.between(series.min() - room, series.max() + room).all()
     assert any(REMARK in line for line in model.choices_)
-
-
-@pytest.mark.slow
-def test_integrated_hyperparameters_that_mostly_run_away_have_another_linear_part():
-    series = SERIES["lorenz"]()
-    known, future = section(series, 570, 206)
-    model = Forecaster(GPRegressor(hyperparameters="integrated"), lags=6).fit(known)
-    assert any("no linear part" in line and REMARK in line for line in model.choices_)
-    assert len(model.models_[0].regressor.nodes_) > 1
-    ahead = model.forecast(100)
-    assert np.sqrt(np.mean((ahead.mean - future) ** 2)) < 1.5 * series.std()
-    room = 0.1 * np.ptp(series)
-    assert ahead.mean.between(series.min() - room, series.max() + room).all()
-
-
-@pytest.fixture(scope="module")
-def two_nodes():
-    """Rows of Lorenz, a process that runs away from them, and one that does not."""
-    known, _ = section(SERIES["lorenz"](), 570, 206)
-    changes = ((known - known.mean()) / known.std()).to_numpy()
-    rows = training(changes, tuple(range(1, 7)))
-    away = GPRegressor().fit(rows.X, rows.target)
-    stays, why = bounded(away, rows)
-    assert why
-    return rows, away, stays
-
-
-@pytest.mark.parametrize("p", [0.1, 0.4, 0.6])
-def test_nodes_that_run_away_are_dropped(two_nodes, p):
-    rows, away, stays = two_nodes
-    integrated = GPRegressor(hyperparameters="integrated")
-    integrated.nodes_, integrated.node_weights_ = (away, stays, stays), np.array([p, 0.3, 0.7 - p])
-    integrated.posterior_ = PosteriorMixture(
-        tuple(node.posterior_ for node in integrated.nodes_), integrated.node_weights_
-    )
-    found, why = bounded(integrated, rows)
-    if p > 0.5:
-        assert "linear part" in why
-        assert REMARK in why
-        assert found.linear is not True
-        return
-    assert why.startswith(f"1 of 3 nodes of the hyper-parameters dropped (weight {p}), as they run")
-    assert found.nodes_ == (stays, stays)
-    np.testing.assert_allclose(found.node_weights_, np.array([0.3, 0.7 - p]) / (1.0 - p))
-    np.testing.assert_allclose(found.predict(rows.X), stays.predict(rows.X), rtol=1e-12)
-    assert len(integrated.nodes_) == 3
-    assert bounded(found, rows) == (found, "")
 
 
 def test_a_regressor_of_ones_own_is_told_of_and_never_modified():

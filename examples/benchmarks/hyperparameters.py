@@ -1,4 +1,4 @@
-"""Coverage of a short autoregression near a unit root, with hyper-parameters known or integrated.
+"""Coverage of a short autoregression near a unit root, with hyper-parameters estimated.
 
 60 values of an AR(1) with coefficient .95, lags 1-2, 90 %: coverage of 10 steps on the average and
 of their sum, and mean widths over those of statsmodels' AutoReg with parameters drawn from their
@@ -18,13 +18,10 @@ from forecast_unc import Forecaster, GPRegressor
 
 N, STEPS, ORDER, DRAWS = 60, 10, 2, 4000
 MODELS = {
-    f"{prior}, {prior_mean}, {hyperparameters}": Forecaster(
-        GPRegressor(prior=prior, hyperparameters=hyperparameters),
-        lags=ORDER,
-        prior_mean=prior_mean,
+    f"{prior}, {prior_mean}": Forecaster(
+        GPRegressor(prior=prior), lags=ORDER, prior_mean=prior_mean
     )
     for prior, prior_mean in (("weak", "zero"), ("weak", "last"), ("shrunk", "last"))
-    for hyperparameters in ("mode", "integrated")
 }
 
 
@@ -74,7 +71,7 @@ def main():
         found["AutoReg"].append(autoregression(y, actual, rng))
     means = {name: np.mean(rows, axis=0) for name, rows in found.items()}
     reference = means["AutoReg"][STEPS + 1 : -1].mean()
-    print("| prior, prior mean, hyper-parameters | steps | sum | width |\n|---|---:|---:|---:|")
+    print("| prior, prior mean | steps | sum | width |\n|---|---:|---:|---:|")
     for name, row in means.items():
         steps, total, width = row[:STEPS].mean(), row[STEPS], row[STEPS + 1 : -1].mean()
         print(f"| {name} | {steps:.3f} | {total:.3f} | {width / reference:.2f} |")

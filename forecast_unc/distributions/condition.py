@@ -10,7 +10,6 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from forecast_unc._checks import check_positive, first_true, refusal
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.sums import sobol_points
 from forecast_unc.regression.kernels import lower_root
 
@@ -30,16 +29,10 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
         raise refusal("observed", must, got, "Leave some of them out.")
     known = joint.q[at]
     z, atom = known.score(y[:, None])[:, 0], known.atom(y)
-    wrong = ~np.isfinite(known.nlpd(y)) | (atom & (joint.mixture is not None))
-    if (first := first_true(wrong)) is not None:
+    if (first := first_true(~np.isfinite(known.nlpd(y)))) is not None:
         place = f"{label(at[first])}, which the forecast excludes or lumps together"
         must = "hold values of positive density"
         raise refusal("observed", must, f"{y[first]:g} at {place}", "Leave it out.")
-    if joint.mixture is not None:
-        left = joint.mixture.conditioned(at, y, rest)
-        check_positive(left.cov, lambda i: label(rest[i]))
-        free = Joint.normal(left.mean, left.cov, PowerTransform(), mixture=left)
-        return free.censored(joint.q.lower[rest], joint.q.upper[rest])
     z, variance = as_observed(cor, np.where(atom, known.before_atom(y), z), z)
     cross = joint.cor[np.ix_(rest, at)]
     gain = np.linalg.solve(cor + np.diag(variance), cross.T).T

@@ -26,7 +26,6 @@ from forecast_unc.distributions.condition import condition, reach_of_all
 from forecast_unc.distributions.diagnose import Check, check_average, check_model
 from forecast_unc.distributions.joint import Diverged, Draw, Joint
 from forecast_unc.distributions.marginals import LEAST_DOF
-from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.distributions.page import forecast_card
 from forecast_unc.distributions.picture import fan
 from forecast_unc.distributions.power import PowerTransform
@@ -84,11 +83,6 @@ class Forecast:
     paths : array_like of shape (h, n), optional
         Sample paths of the model, in units of y, of which ``mean`` and ``cov`` are the moments.
         :meth:`sample` returns and :meth:`aggregate` adds up these; all else is of the joint normal.
-    mixture : NormalMixture, optional
-        Joint normal distributions of which one is right, as of ``hyperparameters="integrated"``
-        (not of ``propagation="mixture"``), with the moments ``mean`` and ``cov``. Quantiles of
-        steps, and of sums of steps without a transform, are those of the mixture; paths of
-        :meth:`sample` have its steps and its covariance.
 
     Raises
     ------
@@ -141,7 +135,6 @@ class Forecast:
         name: Any = None,
         transform: PowerTransform | None = None,
         paths: ArrayLike | None = None,
-        mixture: NormalMixture | None = None,
     ) -> None:
         if not isinstance(index, pd.Index):
             remedy = "Pass pd.RangeIndex(n) for n steps without a date."
@@ -166,7 +159,7 @@ class Forecast:
             raise refusal("transform", must, repr(transform), remedy, TypeError)
         if paths is not None:
             paths = frozen("paths", paths, (h, *np.shape(paths)[-1:]))
-        joint = Joint.normal(center, spread, transform, parts, mixture, paths)
+        joint = Joint.normal(center, spread, transform, parts, paths)
         self._settle(index, joint, name)
 
     def __len__(self) -> int:
@@ -583,8 +576,8 @@ class Forecast:
         is not refitted. :attr:`paths` and parts are dropped.
 
         ``observed`` is a Series of values at some of the forecast's times, in any order. One
-        without density is refused (a negative one after a log, and of a mixture one at the bound),
-        and so are steps that determine each other.
+        without density is refused (a negative one after a log), and so are steps that determine
+        each other.
         """
         observed = check_is_series(observed, "observed")
         values = numeric_values(observed, "observed")
@@ -725,7 +718,7 @@ class Forecast:
         - ``inputs_missing``, ``inputs_regressors``: of missing or noisy values before the first
           step, and of uncertain regressors, through all steps;
         - ``inputs_nonlinear``: the rest, which may be negative;
-        - ``hyperparameters``: of a mixture over hyper-parameters, the variance of its means;
+        - ``hyperparameters``: of smoothing, the variance of the means over its parameters;
         - ``members``: the variance of the average less the average variance of its members.
           Averaging quantiles makes it smaller, by :math:`\sum_k w_k (s_k - \bar s)^2` with the stds
           s of the members; their disagreement (in the default) makes it larger;

@@ -14,7 +14,6 @@ from forecast_unc._checks import RandomState
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions import marginals
 from forecast_unc.distributions.marginals import REACH, Affine, Map, Polyline, Power
-from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.variance_parts import (
     Parts,
@@ -51,7 +50,6 @@ class Joint:
     parts: Parts | None = None  # of the covariance, without what they do not add up to
     paths: Array | None = None  # (h, n), of the model
     draw: Draw | None = None
-    mixture: NormalMixture | None = None  # exact, of steps that have no bound and no transform
 
     @classmethod
     def of(cls, q: Map, cor: Array) -> Self:
@@ -65,20 +63,15 @@ class Joint:
         cov: Array,
         transform: PowerTransform,
         parts: Parts | None = None,
-        mixture: NormalMixture | None = None,
         paths: Array | None = None,
     ) -> Self:
-        """Steps that are normal, or a mixture of normals, on the scale of a transform."""
+        """Steps that are normal on the scale of a transform."""
         std = np.sqrt(cov.diagonal())
-        if mixture is None:
-            q = Map.of(Affine(mean, std))
-            cor = cov / np.outer(std, std)  # the product of variances can overflow
-        else:
-            q = Map.of(*mixture.chain())
-            cor = score_correlations(q, cov)
+        cor = cov / np.outer(std, std)  # the product of variances can overflow
         if transform.power is None:
-            return cls(q, cor, mean, cov, parts, paths, mixture=mixture)
-        return cls.of(Map.of(*q.chains[0], Power(transform)), cor)._sharing(parts, std, paths)
+            return cls(Map.of(Affine(mean, std)), cor, mean, cov, parts, paths)
+        q = Map.of(Affine(mean, std), Power(transform))
+        return cls.of(q, cor)._sharing(parts, std, paths)
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -129,12 +122,11 @@ class Joint:
         return Joint(q, self.cor[block], mean, cov, **carried)
 
     def carried(self, matrix: Array, shift: float = 0.0) -> dict[str, Any]:
-        """Parts, paths and mixture of y, mapped to ``matrix @ y + shift``."""
+        """Parts and paths of y, mapped to ``matrix @ y + shift``."""
         return {
             "parts": deferred(mapped_parts, self.parts, matrix),
             "paths": None if self.paths is None else matrix @ self.paths + shift,
             "draw": None if self.draw is None else partial(_mapped, self.draw, matrix, shift),
-            "mixture": None if self.mixture is None else self.mixture.mapped(matrix, shift),
         }
 
     def recalibrated(self, factor: Array, dof: float | None, correlation: float) -> Joint:

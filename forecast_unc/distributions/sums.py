@@ -29,12 +29,9 @@ def linear(joint: Joint, matrix: Array) -> Joint:
     often = q.grid is not None or (np.maximum(q.start, -q.end) > -2.33).any()
     if often and (np.count_nonzero(matrix, axis=1) > 1).any():
         return _sums_of_paths(joint, matrix)
-    if q.normal or negative or joint.mixture is not None:
-        own = Joint.normal(mean, cov, PowerTransform(), mixture=carried["mixture"])
-        own = replace(own, **carried)
-        if not (negative or q.normal):
-            own = own.censored(*_bounds(q, matrix))
-        return replace(own, draw=carried["draw"])
+    if q.normal or negative:
+        own = Joint.normal(mean, cov, PowerTransform())
+        return replace(own, **carried)
     if (np.count_nonzero(matrix, axis=1) == 1).all():
         at = matrix.argmax(axis=1)
         own = Joint.of(q[at].affine(matrix.max(axis=1), 0.0), joint.cor[np.ix_(at, at)])

@@ -108,15 +108,6 @@ def joined(roots: Array, matrices: Sequence[Array]) -> Array:
     return total
 
 
-def mixed_parts(parts: Sequence[Parts], p: Array, between: Array) -> Parts:
-    """Parts of a mixture by p (k,): the average of those of each, and the covariance of means."""
-    mixed = {"hyperparameters": between}  # of mixtures themselves, some terms more
-    for name in dict.fromkeys(name for each in parts for name in each):
-        terms = [share * each[name] for share, each in zip(p, parts, strict=True) if name in each]
-        mixed[name] = mixed.get(name, 0.0) + np.sum(terms, axis=0)
-    return mixed
-
-
 def variances(parts: Parts, cov: Array) -> dict[str, Array]:
     """Diagonals of all `PARTS`, which add up to that of the covariance: (h,) each."""
     nothing = np.zeros(len(cov))

@@ -23,7 +23,6 @@ class AugmentedPosterior(ABC):
 
     closed_form: ClassVar[bool] = False
     joint: ClassVar[bool] = True
-    alternatives: ClassVar[tuple[()]] = ()
     observation_var: ClassVar[float] = 0.0
 
     plain: KernelPosterior  # without the added basis; its `kernel_var` is 0

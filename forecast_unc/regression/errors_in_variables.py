@@ -114,7 +114,7 @@ class ErrorsInVariablesGP(GPRegressor):
     ) -> tuple[LeadingMeans, Array]:
         """Means as of `leading_means`, and E[e | the first rows] (k, N), 0 where none has them."""
         if not self.n_smoothings_:
-            process, chol = self._process_of(len(y)), self._kernel_posterior.factors[0].chol
+            process, chol = self._process_of(len(y)), self.posterior_.factors[0].chol
             weights = process.leading_weights(X, y, chol, counts)
             slopes = self._slopes_of.gradient(X)
             return process.means(X, weights), self._errors_given(slopes, errors, weights).T
@@ -130,7 +130,7 @@ class ErrorsInVariablesGP(GPRegressor):
         """Maximize the evidence with the slopes of an earlier fit."""
         self = cls(**before.get_params(deep=False))
         self.__dict__.update(before.__dict__)
-        self._slopes_of, self.n_smoothings_ = replace(before._kernel_posterior, factors=()), 0
+        self._slopes_of, self.n_smoothings_ = replace(before.posterior_, factors=()), 0
         self._search_errors(_Expansion(X, y, self._slopes_of.gradient(X)), errors, kind)
         self.set_posterior(X, y, errors)
         return self

@@ -3,7 +3,7 @@
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal, Self, cast
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,9 +15,7 @@ from forecast_unc._typing import Array
 from forecast_unc.regression.estimator import LeadingMeans, Lengthscales, check_rows_in_memory
 from forecast_unc.regression.gp_base import GaussianProcess, ProcessRegressor, Units
 from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
-from forecast_unc.regression.integrated import design, weighted_points
 from forecast_unc.regression.kernel_posterior import KernelPosterior
-from forecast_unc.regression.mixture import PosteriorMixture
 from forecast_unc.regression.noisy_inputs import noisy_inputs_evidence as noisy_rows
 from forecast_unc.regression.noisy_inputs.noisy_inputs_evidence import Round
 from forecast_unc.regression.noisy_inputs.noisy_inputs_training import Learned, Problem, train
@@ -30,7 +28,6 @@ _FIRST_ROWS = 200
 _CHOICES: dict[str, tuple[str | None, ...]] = {
     "bias": ("free", "shrunk", None),
     "noisy_inputs": (None, "nigp", "annealed", "stochastic_em"),
-    "hyperparameters": ("mode", "integrated"),
 }
 
 
@@ -74,11 +71,6 @@ class GPRegressor(ProcessRegressor):
         amplitude is then at most 1e4 times as large, for the digits of the variance: of data
         without noise give 1e-4 of the std of y, not less. In a `Forecaster` y is standardized: give
         stds of the measurement error as its `y_std`.
-    hyperparameters : {"mode", "integrated"}, default="mode"
-        "integrated" averages over the posterior of the hyper-parameters by up to 10 nodes: for few
-        rows, where they are not well known. `fit` takes 1400 factorizations longer, forecasts 10 to
-        20 times as long. It needs a prior, and cannot be combined with weights as `linear`, noisy
-        inputs, or a `noise` of a `Forecaster` other than "process".
     noisy_inputs : {"nigp", "annealed", "stochastic_em"}, optional
         How to learn where the inputs of the rows were observed with noise. "nigp" refers it to the
         output by the squared slope of the function, at some 4 times the cost; take it first.
@@ -95,10 +87,8 @@ class GPRegressor(ProcessRegressor):
 
     Attributes
     ----------
-    posterior_ : KernelPosterior or PosteriorMixture
-        Predictive distribution; a mixture if integrated.
-    nodes_, node_weights_ : tuple of GPRegressor, ndarray of shape (k,)
-        If integrated regressors, one a node, and their weights, which add up to 1; else empty.
+    posterior_ : KernelPosterior
+        Predictive distribution.
     lengthscales_ : ndarray of shape (d,)
         In units of the inputs; a large one means an input without nonlinear influence.
     amplitude_, noise_std_ : float
@@ -143,15 +133,12 @@ class GPRegressor(ProcessRegressor):
     bias: Literal["free", "shrunk"] | None = "free"
     lengthscales: Lengthscales = None
     noise_std: float | None = None
-    hyperparameters: Literal["mode", "integrated"] = "mode"
     noisy_inputs: Literal["nigp", "annealed", "stochastic_em"] | None = None
     n_restarts: int = 0
     tol: float = 0.01
     random_state: RandomState = None
 
-    posterior_: KernelPosterior | PosteriorMixture = field(init=False)
-    nodes_: tuple["GPRegressor", ...] = field(init=False)
-    node_weights_: Array = field(init=False)
+    posterior_: KernelPosterior = field(init=False)
     input_cov_: Array = field(init=False)
     rounds_: list[Round] = field(init=False)
 
@@ -183,7 +170,7 @@ class GPRegressor(ProcessRegressor):
         check_rows_in_memory(n, 3)  # (n, n) each: covariance, kernel part, a factor or inverse
         Z, targets, units, bias = self._standardized(X, y)
         evidence = GaussianProcessEvidence(Z, targets, self._learns_linear, self.groups, bias)
-        self.nodes_, self.node_weights_, self._curve, self.rounds_ = (), np.zeros(0), None, []
+        self._curve, self.rounds_ = None, []
         self._noisy = S is not None or self.noisy_inputs is not None
         self.input_cov_ = np.zeros((d, d)) if S is None else S.copy()
         self.__dict__.pop("posterior_", None)  # of other hyper-parameters
@@ -213,12 +200,9 @@ class GPRegressor(ProcessRegressor):
                 problem = Problem(evidence, space, best.theta, known, self.tol)
                 found = train(self.noisy_inputs, problem, self.random_state)
                 self._set_noisy(found, units, X, y)
-            elif self.hyperparameters == "integrated":
-                self._set_nodes(objective, best.x, units, X, y)
             self._set_posterior(X, y)
             if self._curve is not None:
-                posterior = self._kernel_posterior
-                self.log_evidence_ = noisy_rows.log_evidence(posterior, self.amplitude_)
+                self.log_evidence_ = noisy_rows.log_evidence(self.posterior_, self.amplitude_)
         self._start = None  # of this fit alone
         return self
 
@@ -242,37 +226,6 @@ class GPRegressor(ProcessRegressor):
         if weights and S is not None and np.any(self.linear):
             must = "be None with weights of a linear prior mean"
             raise refusal("input_cov", must, "one", "Use linear=True.")
-        if self.hyperparameters != "integrated":
-            return
-        for wrong, name, must, got, use in (
-            (self.prior is None, "prior", "be 'weak' or 'shrunk'", "None", "without one"),
-            (noisy, "noisy_inputs", "be None", f"{self.noisy_inputs!r}", "for inputs with noise"),
-            (S is not None, "input_cov", "be None", "one", "for inputs with noise"),
-            (weights, "linear", "be True or False", "weights", "for a linear prior mean"),
-        ):
-            if wrong:
-                must += " with hyperparameters='integrated'"
-                raise refusal(name, must, got, f"Use 'mode' {use}.")
-
-    def _set_nodes(
-        self, objective: Objective, mode: Array, units: Units, X: Array, y: Array
-    ) -> None:
-        """Set the nodes of the posterior of the hyper-parameters, by their effect at some rows."""
-        # evenly spaced and the last one with them
-        some = X[np.linspace(0, len(y) - 1, min(len(y), 12)).astype(np.intp)]
-        space = objective.space
-
-        def at(x: Array) -> GPRegressor:
-            node = copy.copy(self)
-            node.hyperparameters = "mode"
-            node._set_hyperparameters(objective.theta(x), units)
-            node._set_posterior(X, y)
-            return node
-
-        prior = space.log_std[space.free], space.bounds[space.free]
-        points = weighted_points(objective.value, lambda x: objective(x)[1], mode, *prior)
-        nodes, p = design(*points, lambda x: at(x).posterior_.predict(some), mode)
-        self.nodes_, self.node_weights_ = tuple(map(at, nodes)), p
 
     def _set_noisy(self, found: Learned, units: Units, X: Array, y: Array) -> None:
         """Take hyper-parameters and the curve through the rows from a trainer for noisy inputs."""
@@ -317,16 +270,8 @@ class GPRegressor(ProcessRegressor):
         """Means given the first `counts` of the rows alone, O(n^2) a count and O(n d) a mean."""
         if self._noisy:
             return super().leading_means(X, y, counts)
-        if self.nodes_:
-            each = [node.leading_means(X, y, counts) for node in self.nodes_]
-            return lambda inputs: np.asarray(self.node_weights_ @ [one(inputs) for one in each])
-        process, chol = self._process_of(len(y)), self._kernel_posterior.factors[0].chol
+        process, chol = self._process_of(len(y)), self.posterior_.factors[0].chol
         return process.means(X, process.leading_weights(X, y, chol, counts))
-
-    @property
-    def _kernel_posterior(self) -> KernelPosterior:
-        """The posterior of one set of hyper-parameters."""
-        return cast(KernelPosterior, self.posterior_)
 
     def _process_of(self, n: int) -> GaussianProcess:
         """The process that was learned, for n rows."""
@@ -336,12 +281,6 @@ class GPRegressor(ProcessRegressor):
         """Make the posterior of rows, with noise S of their inputs, from what was learned."""
         if self._noisy:
             self.posterior_ = self._noisy_posterior(X, y, self.input_cov_ if S is None else S)
-        elif self.nodes_:
-            self.nodes_ = tuple(map(copy.copy, self.nodes_))
-            for node in self.nodes_:
-                node._set_posterior(X, y)
-            posteriors = tuple(node.posterior_ for node in self.nodes_)
-            self.posterior_ = PosteriorMixture(posteriors, self.node_weights_)
         else:
             process, held = self._process_of(len(y)), vars(self).get("posterior_")
             chol = None if held is None else process.moved_factor(held, X)

@@ -130,11 +130,6 @@ class GaussianProcessEvidence:
             noises.append(s_e**2 * twice @ (precision[i, j] - b[i] * b[j]))
         return value, self._gradients(self.X, Z, tau, precision, b, noises)[0]
 
-    def value(self, l: Array, a: float, tau: Array | float, s: float, s_e: float = 0.0) -> float:
-        """Negative log evidence alone, at a third of the cost."""
-        Z, tau = self.X / l[:, None], np.atleast_1d(tau)
-        return self._factored(self.X, Z, a, tau, s**2, s_e)[0]
-
     def of_rows(self, X: Array, l: Array, a: float, tau: Array, row_var: Array) -> RowTerms:
         """Evidence of the targets at other inputs X (n, d), with noise of variances (n,)."""
         rows = np.asfortranarray(X.T)

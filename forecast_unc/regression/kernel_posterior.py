@@ -66,7 +66,6 @@ class KernelPosterior:
 
     closed_form: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-    alternatives: ClassVar[tuple[()]] = ()
 
     centers: Array  # (m, d), of the kernels, measured from `input_offset`; m may be 0
     lengthscales: Array  # (d,), of the kernels, in units of the inputs

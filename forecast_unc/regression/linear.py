@@ -34,7 +34,6 @@ class LinearPosterior:
 
     closed_form: ClassVar[bool] = True
     joint: ClassVar[bool] = True
-    alternatives: ClassVar[tuple[()]] = ()
     signal_var: ClassVar[None] = None
     observation_var: ClassVar[float] = 0.0
 

@@ -42,10 +42,6 @@ class Posterior(Protocol):
         """Whether covariances of the function are known; else what needs them raises."""
 
     @property
-    def alternatives(self) -> "tuple[tuple[float, Posterior], ...]":
-        """Posteriors of which one is right at all inputs, with probabilities; none if it is one."""
-
-    @property
     def noise_var(self) -> float:
         """Variance of the noise that is part of the series and is fed back, in squares of y."""
 

@@ -28,7 +28,6 @@ class PredictorPosterior:
 
     closed_form: ClassVar[bool] = False
     joint: ClassVar[bool] = False
-    alternatives: ClassVar[tuple[()]] = ()
     noise_var: ClassVar[float] = 0.0
     observation_var: ClassVar[float] = 0.0
     signal_var: ClassVar[None] = None

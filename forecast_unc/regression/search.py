@@ -137,12 +137,6 @@ class Objective:
         away = self._precision * (x - self._median)
         return value - self.log_prior(x), gradient[self._free] + away
 
-    def value(self, x: Array) -> float:
-        """Value alone, of an evidence that has a cheaper way to it."""
-        evidence: Any = self._evidence
-        value: float = evidence.value(*self._arguments(x)[0])
-        return value - self.log_prior(x)
-
     def log_prior(self, x: Array) -> float:
         """Log prior, up to a constant."""
         return float(-0.5 * self._precision @ (x - self._median) ** 2)

@@ -319,44 +319,9 @@ def distributions():
     return out
 
 
-def mixtures():
-    """Quantiles, moments and CRPS of mixtures of normals, by definitions."""
-    out = {}
-    for gap in (0.0, 1.0, 4.0, 8.0, 30.0):
-        w, means, stds = [mpf(0.3), mpf(0.7)], [mpf(-gap / 2), mpf(gap / 2)], [mpf(1), mpf(0.4)]
-        y = mpf(0.3)
-
-        def cdf(x, w=w, means=means, stds=stds):
-            return sum(p * ncdf((x - m) / s) for p, m, s in zip(w, means, stds, strict=True))
-
-        mean = sum(p * m for p, m in zip(w, means, strict=True))
-        var = sum(p * (s**2 + m**2) for p, m, s in zip(w, means, stds, strict=True)) - mean**2
-        steep = [m + k * s for m, s in zip(means, stds, strict=True) for k in (-9, -3, 0, 3, 9)]
-        ends = sorted({-mpf(60), *steep, y, mpf(60)})
-        crps = quad(lambda x, y=y: (cdf(x) - (1 if x >= y else 0)) ** 2, ends)
-        quantiles = {}
-        for q in (1e-6, 0.05, 0.29, 0.31, 0.9, 1 - 1e-6):
-            low, high = mpf(-60), mpf(60)
-            for _ in range(200):
-                middle = (low + high) / 2
-                low, high = (middle, high) if cdf(middle) < mpf(q) else (low, middle)
-            quantiles[repr(q)] = float(low)
-        out[f"two parts {gap:g} apart"] = {
-            "weights": floats(w),
-            "means": floats(means),
-            "stds": floats(stds),
-            "y": float(y),
-            "mean": float(mean),
-            "std": float(mp_sqrt(var)),
-            "crps": float(crps),
-            "quantiles": quantiles,
-        }
-    return out
-
-
 def main():
     table = {name: case | {"answers": answers(case)} for name, case in regimes()}
-    out = {"regressors": table, "transforms": distributions(), "mixtures": mixtures()}
+    out = {"regressors": table, "transforms": distributions()}
     lines = [f"{json.dumps(part)}: {{\n{each(cases)}\n}}" for part, cases in out.items()]
     text = "{\n" + ",\n".join(lines) + "\n}\n"
     Path(__file__).with_name("reference.json").write_text(text)

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from scipy.special import ndtri
 
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.regression.augmented import KernelAtInput
 from forecast_unc.regression.gp_base import GaussianProcess
@@ -148,17 +146,6 @@ def of_transform(case):
     return of_one_step(joint, case)
 
 
-def of_mixture(case):
-    """Errors of a mixture of normals."""
-    means, covs = np.array(case["means"])[:, None], np.square(case["stds"])[:, None, None]
-    mixture = NormalMixture(np.array(case["weights"]), means, covs)
-    joint = Joint.normal(mixture.mean, mixture.cov, PowerTransform(), mixture=mixture)
-    levels = np.array([float(q) for q in case["quantiles"]])
-    got = joint.q(ndtri(levels)[None])[0]
-    quantiles = off(got, [*case["quantiles"].values()], case["std"])
-    return of_one_step(joint, case) | {"quantiles": quantiles}
-
-
 def error(measure):
     """What is measured, or REFUSED if that is refused with a remedy."""
     try:
@@ -192,9 +179,8 @@ def main():
     """Write the tables between the marks of the page."""
     cases = reference()
     kinds = {name: of_transform(case) for name, case in cases["transforms"].items()}
-    mixtures = {name: of_mixture(case) for name, case in cases["mixtures"].items()}
     steps = pd.DataFrame({"log and Box-Cox": pd.DataFrame(kinds).max(axis=1)})
-    parts = [table(), steps.T, pd.DataFrame(mixtures).T]
+    parts = [table(), steps.T]
     before, rest = DOCS.read_text().split(START)
     text = before + START + "\n" + "\n".join(map(written, parts)) + "\n" + END + rest.split(END)[1]
     DOCS.write_text(text)

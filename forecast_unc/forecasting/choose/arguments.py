@@ -198,9 +198,6 @@ def _check_two_noises(regressor: BaseEstimator, noise: Noise) -> None:
     elif regressor.noise_std is not None:
         which = f"GPRegressor(noise_std={regressor.noise_std!r}), which is all the noise there is"
         remedy = "Give known errors of the observations as y_std."
-    elif regressor.hyperparameters == "integrated":
-        which = "GPRegressor(hyperparameters='integrated')"
-        remedy = "Use GPRegressor() for two kinds of noise."
     elif regressor.noisy_inputs is not None or not isinstance(regressor.linear, bool):
         which = repr(regressor)
         remedy = "Use GPRegressor(), without noisy_inputs and weights of one's own."

@@ -1,18 +1,14 @@
 """The joint distribution of the horizon: one-step predictions iterated, with their uncertainty."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from forecast_unc._checks import generator
 from forecast_unc._typing import Array
-from forecast_unc.distributions.joint import Diverged
-from forecast_unc.distributions.normal_mixture import NormalMixture
-from forecast_unc.distributions.variance_parts import Deferred, mixed_parts
+from forecast_unc.distributions.variance_parts import Deferred
 from forecast_unc.forecasting.horizon.function_error import (
     LinearRecursion,
     Step,
@@ -43,7 +39,6 @@ class LevelJoint(NamedTuple):
     """(h, h) each, see `LinearRecursion.parts`; what they do not add up to is not linear in the
     inputs. None if the noise is not told from the function."""
     paths: Array | None = None  # (h, n), whose moments these are, if they were sampled
-    mixture: NormalMixture | None = None  # whose moments these are, of several posteriors
 
     @classmethod
     def of_paths(cls, paths: Array, parts: Mapping[str, Array] | None, ddof: int = 1) -> Self:
@@ -52,12 +47,8 @@ class LevelJoint(NamedTuple):
 
     def shifted(self, by: Array) -> Self:
         """The joint of the levels plus a known number for each step, (h,)."""
-        paths, mixture = self.paths, self.mixture
-        return self._replace(
-            mean=self.mean + by,
-            paths=None if paths is None else paths + by[:, None],
-            mixture=None if mixture is None else replace(mixture, means=mixture.means + by),
-        )
+        paths = None if self.paths is None else self.paths + by[:, None]
+        return self._replace(mean=self.mean + by, paths=paths)
 
     def widened(self, cov: Array) -> Self:
         """The joint of the levels plus independent errors, of a covariance (h, h)."""
@@ -68,122 +59,12 @@ class LevelJoint(NamedTuple):
         return self._replace(cov=self.cov + cov, parts=parts)
 
 
-_Alternative = tuple[float, OneStepModel, Method]
-"""The probability that a model is the right one, the model, and the method for it."""
-
-
 def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -> LevelJoint:
     """Joint of the next h values, after the n >= p levels up to the origin; `method` is not "auto".
 
     Without `path_consistent`, or if the posterior is not `joint`, the errors of the function at the
-    steps are independent (Girard et al. 2003), and so is which of several posteriors is right.
+    steps are independent (Girard et al. 2003).
     """
-    found = _alternatives(model, method)
-    if len(found) == 1:
-        return _of_one(found[0], past, future)
-    return _mixed([p for p, _, _ in found], _through_each(found, past, future))
-
-
-def _alternatives(model: OneStepModel, method: Method) -> list[_Alternative]:
-    """Each model of which one is right, with its share of the paths; or the whole, by moments."""
-    found = model.alternatives
-    if not method.path_consistent:
-        return [(1.0, model, method)]
-    if len(found) == 1 or method.propagation != "monte_carlo":
-        return [(p, one, method) for p, one in found]
-    n, likeliest = method.n_samples, max(p for p, _ in found)
-    # two paths at least, and one that rounding may take away
-    kept = [(p, one) for p, one in found if p == likeliest or p * n >= 3]
-    shares = np.array([p for p, _ in kept])
-    counts = np.diff(np.rint(n * np.cumsum([0.0, *shares / shares.sum()])).astype(np.intp))
-    seeds = generator(method.random_state).integers(2**63, size=len(kept))
-    return [
-        (count / n, one, method._replace(n_samples=int(count), random_state=int(seed)))
-        for (_, one), count, seed in zip(kept, counts, seeds, strict=True)
-    ]
-
-
-def _through_each(found: Sequence[_Alternative], past: Past, future: Future) -> list[LevelJoint]:
-    """The joint of each alternative; where some diverge, later steps are those of the others.
-
-    So the first steps do not depend on the horizon; with more than a tenth of p it is an error.
-    """
-    reached = [_as_far_as_it_goes(one, past, future) for one in found]
-    joints, errors = [joint for joint, _ in reached], [error for _, error in reached]
-    reach, lost = [len(joint.mean) for joint in joints], 0.0
-    shortest_first = sorted(range(len(found)), key=reach.__getitem__)
-    for i in shortest_first:
-        if (error := errors[i]) is not None:
-            lost += found[i][0]
-            if lost > 0.1:  # the likeliest of ten nodes has as much
-                raise error
-    for i in reversed(shortest_first):
-        if errors[i] is not None:
-            further = [j for j in range(len(found)) if reach[j] > reach[i]]
-            rest = _mixed([found[j][0] for j in further], [joints[j] for j in further])
-            joints[i] = _continued(joints[i], rest)
-    return joints
-
-
-def _as_far_as_it_goes(
-    one: _Alternative, past: Past, future: Future
-) -> tuple[LevelJoint, Diverged | None]:
-    """Joint of the steps before a model diverges, and the error if it does."""
-    reach, error = len(future.exog), None
-    while reach > 0:
-        try:
-            joint = _of_one(one, past, future.first(reach))
-            if one[2].propagation == "mixture":  # pieces of several do not count alike
-                joint = joint._replace(paths=None)
-            return joint, error
-        except Diverged as diverged:
-            # a shorter one may fail at an earlier step, for another reason
-            error, reach = diverged, min(reach, diverged.step) - 1
-    paths = np.empty((0, one[2].n_samples))
-    return LevelJoint(np.empty(0), np.empty((0, 0)), {}, paths), error
-
-
-def _continued(own: LevelJoint, rest: LevelJoint) -> LevelJoint:
-    """A joint whose later steps are those of another, of all steps, by its moments."""
-    end, parts, paths = len(own.mean), None, None
-    if own.paths is not None and rest.paths is not None:
-        # evenly taken, as numbers are in proportion to the probabilities
-        n, of = own.paths.shape[1], rest.paths.shape[1]
-        paths = np.vstack([own.paths, rest.paths[end:, (np.arange(n) * of) // n]])
-    if own.parts is not None and rest.parts is not None:
-        parts = Deferred(partial(_block_parts, own.parts, rest.parts, end))
-    mean, cov = np.append(own.mean, rest.mean[end:]), block_diag(own.cov, rest.cov[end:, end:])
-    return LevelJoint(mean, cov, parts, paths)
-
-
-def _mixed(shares: Sequence[float], joints: Sequence[LevelJoint]) -> LevelJoint:
-    """The joint of several posteriors of which one is right, by the rule of total covariance."""
-    p, merged = np.array(shares) / np.sum(shares), None
-    means, covs = np.array([one.mean for one in joints]), np.array([one.cov for one in joints])
-    mixture = NormalMixture(p, means, covs)
-    parts = [joint.parts for joint in joints if joint.parts is not None]
-    if len(parts) == len(joints):
-        merged = Deferred(partial(mixed_parts, parts, p, mixture.between))
-    sampled = [joint.paths for joint in joints if joint.paths is not None]
-    if sampled:
-        return LevelJoint.of_paths(np.hstack(sampled), merged)
-    return LevelJoint(mixture.mean, mixture.cov, merged, None, mixture)
-
-
-def _block_parts(
-    first: Mapping[str, Array], rest: Mapping[str, Array], end: int
-) -> dict[str, Array]:
-    """Parts of steps that are independent of the first ones; the rest's are of all steps."""
-    blocks = {name: np.zeros_like(next(iter(rest.values()))) for name in {**first, **rest}}
-    for name, block in blocks.items():
-        block[:end, :end] = first.get(name, 0.0)
-        block[end:, end:] = rest[name][end:, end:] if name in rest else 0.0
-    return blocks
-
-
-def _of_one(one: _Alternative, past: Past, future: Future) -> LevelJoint:
-    """The joint of a single posterior."""
-    _, model, method = one
     if method.propagation not in ("mixture", "monte_carlo"):
         state = state_at_origin(model, past, method, len(future.exog))
         return propagate_from(model, state, future, method)

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, Self, get_args
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -53,11 +53,6 @@ class Future(NamedTuple):
         """Number u of uncertain regressors."""
         return 0 if self.exog_cov is None else len(self.exog_cov) // len(self.exog)
 
-    def first(self, steps: int) -> "Future":
-        """The first steps of them."""
-        size, cov = steps * self.uncertain, self.exog_cov
-        return Future(self.exog[:steps], None if cov is None else cov[:size, :size])
-
 
 @dataclass(frozen=True, eq=False)
 class OneStepModel:
@@ -71,12 +66,6 @@ class OneStepModel:
     def maps(self) -> LevelMap:
         """Linear maps between inputs and levels."""
         return LevelMap(self.lags, self.differencing)
-
-    @cached_property
-    def alternatives(self) -> tuple[tuple[float, Self], ...]:
-        """Models of which one is right at all steps, with their probabilities; or itself."""
-        found = self.posterior.alternatives
-        return tuple((p, replace(self, posterior=one)) for p, one in found) or ((1.0, self),)
 
     @property
     def scales(self) -> Scales:

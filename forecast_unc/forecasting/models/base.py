@@ -92,10 +92,10 @@ class FittedModel(ABC):
         """Levels (k, h) forecast from increasing numbers of values, by the values before each."""
 
     @abstractmethod
-    def next_levels(self, at: Positions) -> tuple[Array, Array, Array]:
-        """One-step forecasts of k times of the history, increasing places, by what was learned.
+    def next_levels(self, at: Positions) -> tuple[Array, Array]:
+        """Means and variances (k,) one step ahead of k times of the history; NaN where none.
 
-        Probabilities (c,) of the posteriors, and means and variances (c, k); NaN where none.
+        The places of the times increase; hyper-parameters are those of the fit.
         """
 
     @abstractmethod
@@ -142,6 +142,5 @@ def forecast_of(model: FittedModel, ahead: Ahead, joint: LevelJoint, propagation
         name=model.history.name,
         transform=None if transform.power is None else transform,
         paths=paths,
-        mixture=joint.mixture,
     )
     return forecast._made(propagation, partial(model.sample_paths, ahead), str(model))

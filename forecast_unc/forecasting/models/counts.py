@@ -165,12 +165,12 @@ class CountModel(FittedModel):
         """Means (k, h) at origins inside."""
         return np.repeat(self._moments(self._at(origins))[0][:, None], steps, axis=1)
 
-    def next_levels(self, at: Positions) -> tuple[Array, Array, Array]:
+    def next_levels(self, at: Positions) -> tuple[Array, Array]:
         """One-step forecasts of k times of the history."""
-        mean, var = np.full((2, 1, len(at)), np.nan)
+        mean, var = np.full((2, len(at)), np.nan)
         some = at > len(self.history.y) - self.span
-        mean[0, some], var[0, some], _ = self._moments(self._at(at[some]))
-        return np.ones(1), mean, var
+        mean[some], var[some], _ = self._moments(self._at(at[some]))
+        return mean, var
 
     def __str__(self) -> str:
         return f"{self.specification.described()}, {self.n_rows} values"

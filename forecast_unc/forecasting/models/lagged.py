@@ -219,20 +219,20 @@ class LaggedModel(FittedModel):
                 trajectory.append(np.where(good, change, np.nan))
             return np.where(enough[:, None], trajectory.levels[:, p:], np.nan)
 
-    def next_levels(self, at: Positions) -> tuple[Array, Array, Array]:
+    def next_levels(self, at: Positions) -> tuple[Array, Array]:
         """One-step forecasts, in one call where lagged values were observed without error."""
-        past, one_step, alternatives = self.past, self.one_step, self.one_step.alternatives
-        mean, var = np.full((2, len(alternatives), len(at)), np.nan)
+        past, one_step = self.past, self.one_step
+        mean, var = np.full((2, len(at)), np.nan)
         there = at >= self.depth
         back = np.maximum(at[:, None], self.depth) + np.arange(-self.depth, 0)
         exact = there & np.isfinite(past.levels[back]).all(axis=1) & ~past.stds[back].any(axis=1)
         exact &= one_step.posterior.observation_var == 0.0
-        for number, (_, one) in enumerate(alternatives if exact.any() else ()):
-            trajectory = Trajectory(one, past.levels[back[exact]], 1)
-            change, spread = one.posterior.predict(trajectory.inputs(past.exog[at[exact]]))
+        if exact.any():
+            trajectory = Trajectory(one_step, past.levels[back[exact]], 1)
+            change, spread = one_step.posterior.predict(trajectory.inputs(past.exog[at[exact]]))
             trajectory.append(change)
-            mean[number, exact] = trajectory.levels[:, -1]
-            var[number, exact] = one.differencing.scale**2 * spread
+            mean[exact] = trajectory.levels[:, -1]
+            var[exact] = one_step.differencing.scale**2 * spread
         method = Method("exact" if one_step.posterior.closed_form else "taylor")
         for place in np.flatnonzero(there & ~exact):
             before, future = past.before(at[place]), Future(past.exog[at[place], None])
@@ -240,10 +240,8 @@ class LaggedModel(FittedModel):
                 joint = propagate(one_step, before, future, method)
             except ValueError:  # it diverges on the way
                 continue
-            mixture = joint.mixture
-            mean[:, place] = joint.mean[0] if mixture is None else mixture.means[:, 0]
-            var[:, place] = joint.cov[0, 0] if mixture is None else mixture.covs[:, 0, 0]
-        return np.array([p for p, _ in alternatives]), mean, var
+            mean[place], var[place] = joint.mean[0], joint.cov[0, 0]
+        return mean, var
 
     @property
     def n_rows(self) -> int:
@@ -309,8 +307,6 @@ class LaggedModel(FittedModel):
         if isinstance(regressor, ReducedRankGPRegressor):
             rows = f"{regressor.n_searched(self.n_rows):,} rows"
             lines.append(f"hyper-parameters by the {regressor.objective} of {rows}")
-        if nodes := getattr(regressor, "nodes_", None):
-            lines.append(f"hyper-parameters averaged over {len(nodes)} sets of values")
         if not getattr(regressor, "converged_", True):
             lines.append("not converged")
         return lines or [repr(regressor)]

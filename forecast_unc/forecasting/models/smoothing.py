@@ -131,16 +131,16 @@ class SmoothingModel(FittedModel):
         levels[np.isnan(self.history.y[origins - 1])] = np.nan
         return levels
 
-    def next_levels(self, at: Positions) -> tuple[Array, Array, Array]:
+    def next_levels(self, at: Positions) -> tuple[Array, Array]:
         """One-step forecasts of the times in its window."""
         origins = at - (len(self.history.y) - len(self.levels))
         before = np.concatenate([[0], np.cumsum(~np.isnan(self.levels))])
-        mean, var = np.full((2, 1, len(at)), np.nan)
+        mean, var = np.full((2, len(at)), np.nan)
         some = (origins >= 0) & (before[np.maximum(origins, 0)] >= self.depth)
         if some.any():
             found = self.smoothing.next_values(self.levels, origins[some].tolist())
-            mean[0, some], var[0, some] = found
-        return np.ones(1), mean, var
+            mean[some], var[some] = found
+        return mean, var
 
     def __str__(self) -> str:
         known = ~np.isnan(self.history.y)

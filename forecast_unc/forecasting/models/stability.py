@@ -4,9 +4,7 @@ With next to no noise the evidence, one step ahead, can prefer linear weights wi
 the unit circle: forecasts run away from a series that never does. See docs/theory/horizon.md.
 """
 
-import copy
 from collections.abc import Callable
-from itertools import compress
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +14,6 @@ from forecast_unc._typing import Array
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.kernel_posterior import KernelPosterior
-from forecast_unc.regression.mixture import PosteriorMixture
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
 
 # Free runs leave the training values if they are farther out than this many of their ranges, and
@@ -43,34 +40,15 @@ class Training(NamedTuple):
 def bounded(regressor: KernelRegressor, training: Training) -> tuple[KernelRegressor, str]:
     """The fitted regressor, or one whose linear part does not explode, and in words why.
 
-    With `prior=None` the evidence alone decides. Nodes that run away are dropped, up to half.
+    With `prior=None` the evidence alone decides.
     """
     if not isinstance(regressor, Process) or regressor.prior is None:
         return regressor, ""
-    nodes = regressor.nodes_ if isinstance(regressor, GPRegressor) else ()
-    roots = [_exploding_root(one, training) for one in nodes or (regressor,)]
-    away = [root for root in roots if root is not None]
-    if not away:
+    root = _exploding_root(regressor, training)
+    if root is None:
         return regressor, ""
-    if isinstance(regressor, GPRegressor) and nodes:
-        stays = np.array([root is None for root in roots])
-        p = float(regressor.node_weights_[stays].sum())
-        if p >= 0.5:  # with less it is likelier than not that the fit runs away
-            dropped = f"{len(away)} of {len(nodes)} nodes of the hyper-parameters dropped"
-            why = f"{dropped} (weight {1.0 - p:.2g}), as they run away (noise next to none)"
-            return _with_nodes(regressor, stays, p), why
     chosen, what = _replaced(regressor, training)
-    return chosen, f"{what}, as the fitted one runs away (root {max(away):.3f}, noise next to none)"
-
-
-def _with_nodes(regressor: GPRegressor, kept: Array, p: float) -> GPRegressor:
-    """An integrated regressor with some of its nodes, of total weight p."""
-    other = copy.copy(regressor)
-    other.nodes_ = tuple(compress(regressor.nodes_, kept))
-    other.node_weights_ = regressor.node_weights_[kept] / p
-    posteriors = tuple(node.posterior_ for node in other.nodes_)
-    other.posterior_ = PosteriorMixture(posteriors, other.node_weights_)
-    return other
+    return chosen, f"{what}, as the fitted one runs away (root {root:.3f}, noise next to none)"
 
 
 def _replaced(regressor: Process, training: Training) -> tuple[Process, str]:
@@ -78,12 +56,11 @@ def _replaced(regressor: Process, training: Training) -> tuple[Process, str]:
 
     None, or the weights of least squares, their roots shrunk to the unit circle: by evidence if
     they stay within a range, else the nearer. Each alone loses: CRPS of Mackey-Glass .50 -> 1.15 by
-    none, of Lorenz .69 -> 2.20 by least squares. Integrated hyper-parameters know no given weights.
+    none, of Lorenz .69 -> 2.20 by least squares.
     """
     weights, _ = least_squares(training)
-    integrated = isinstance(regressor, GPRegressor) and len(regressor.nodes_) > 0
     linear: dict[str, bool | Array] = {}
-    if training.anchor is None and not integrated:
+    if training.anchor is None:
         stable = weights.copy()
         root = max(1.0, largest_root(weights, training))
         stable[: len(training.lags)] *= root ** -np.array(training.lags, dtype=float)
@@ -104,7 +81,7 @@ def _replaced(regressor: Process, training: Training) -> tuple[Process, str]:
 
 
 def _exploding_root(regressor: Process, training: Training) -> float | None:
-    """The largest root of a process at one set of hyper-parameters that runs away, or None.
+    """The largest root of a process that runs away, or None.
 
     It is looked at where the kernel part undoes some of the linear part: where least squares leave
     less than its std, or than half of the noise. It runs away if its root is .05 above one and that

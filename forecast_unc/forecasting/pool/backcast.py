@@ -18,7 +18,6 @@ from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.forecasting.models.base import FittedModel
 
 # Origins, at most: their errors over many steps overlap, and with 24 the figures were the same.
@@ -112,18 +111,14 @@ def rolling_forecasts(model: FittedModel, origins: Positions, steps: int) -> Rol
 def past_steps(model: FittedModel, at: Positions) -> PastSteps | None:
     """A model's one-step forecasts of some times of its history, before any calibration."""
     with blas_threads(model.n_rows):
-        p, mean, var = model.next_levels(at)
+        mean, var = model.next_levels(at)
     mean = mean + model.taken_out.at(model.history.index, model.history.exog)[at]
-    known = np.asarray((np.isfinite(mean) & (var > 0.0)).all(axis=0))
+    known = np.isfinite(mean) & (var > 0.0)
     if not known.any():
         return None
     # what is not known stands as a copy of what is: a Forecast has no gaps
     fill = np.where(known, np.arange(len(at)), known.argmax())
-    mean, var = mean[:, fill], var[:, fill]
-    mixture, center, cov = None, mean[0], np.diag(var[0])
-    if len(p) > 1:
-        mixture = NormalMixture(p, mean, var[:, :, None] * np.eye(len(at)))
-        center, cov = mixture.mean, mixture.cov
     transform = None if model.transform.power is None else model.transform
-    index = model.history.index[at]
-    return PastSteps(at, Forecast(index, center, cov, transform=transform, mixture=mixture), known)
+    cov = np.diag(var[fill])
+    forecast = Forecast(model.history.index[at], mean[fill], cov, transform=transform)
+    return PastSteps(at, forecast, known)

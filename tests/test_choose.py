@@ -9,7 +9,7 @@ import pytest
 
 from forecast_unc import Forecaster
 from forecast_unc.forecasting.choose.choice import Choice
-from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.pool.pool import Ensemble
 from forecast_unc.series.rows import CompleteRows
 

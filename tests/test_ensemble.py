@@ -11,7 +11,7 @@ from sklearn.base import clone
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, RVMRegressor, datasets
 from forecast_unc.forecasting.choose import choice
-from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.models import training
 from forecast_unc.forecasting.models.base import FittedModel
 from forecast_unc.forecasting.models.effects import CalendarEffects, ExogEffects

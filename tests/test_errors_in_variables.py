@@ -9,7 +9,7 @@ from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, backtest, datasets, load_model
 from forecast_unc.forecasting.horizon.differencing import Differencing
-from forecast_unc.forecasting.horizon.step import Past
+from forecast_unc.forecasting.horizon.types import Past
 from forecast_unc.forecasting.models.lagged import _noisy_rows
 from forecast_unc.forecasting.pool.backcast import Rolling, rolling_forecasts
 from forecast_unc.forecasting.pool.calibration import calibration, rolling_errors

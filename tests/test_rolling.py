@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
-from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.models.lagged import _one_step
 from forecast_unc.forecasting.pool.backcast import (
     MOST_ORIGINS,

@@ -12,7 +12,7 @@ from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.choose.choice import resolve
 from forecast_unc.forecasting.choose.specification import SmoothingSpecification
-from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.models.effects import Effects, ExogEffects
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.models.smoothing_filter import Smoothing, _grid, _log_ahead

@@ -30,7 +30,7 @@ from forecast_unc.forecasting.choose.specification import (
     MemberSpecification,
     SmoothingSpecification,
 )
-from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.models.base import FittedModel
 from forecast_unc.forecasting.pool.backcast import Rolling
 from forecast_unc.forecasting.pool.pool import Ensemble

@@ -23,7 +23,7 @@ from forecast_unc import GPRegressor
 from forecast_unc.datasets import make_mackey_glass
 from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.forecasting.horizon.gaussian import propagate
-from forecast_unc.forecasting.horizon.step import Future, Method, OneStepModel, Past
+from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel, Past
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.series.rows import lag_embedding
 

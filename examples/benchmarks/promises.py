@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from forecast_unc import ReducedRankGPRegressor
 from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.forecasting.horizon.gaussian import propagate
-from forecast_unc.forecasting.horizon.step import Future, Method, OneStepModel, Past
+from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel, Past
 
 START, END = "<!-- promises -->\n", "<!-- end of promises -->\n"
 Row = tuple[str, str, float]  # what over what, the promise, measured

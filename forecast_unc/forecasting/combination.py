@@ -21,7 +21,7 @@ from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.choose.specification import Averaging
 from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.horizon.step import Propagation
+from forecast_unc.forecasting.horizon.types import Propagation
 from forecast_unc.forecasting.past import Scored
 from forecast_unc.forecasting.pool.backcast import AskPast
 from forecast_unc.forecasting.pool.pool import those_that_can

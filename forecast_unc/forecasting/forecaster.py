@@ -23,7 +23,7 @@ from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.choose import choice
 from forecast_unc.forecasting.choose.arguments import Arguments, is_auto
 from forecast_unc.forecasting.choose.screen import since_last_shift, without_outliers
-from forecast_unc.forecasting.horizon.step import PROPAGATIONS, Method, Propagation
+from forecast_unc.forecasting.horizon.types import PROPAGATIONS, Method, Propagation
 from forecast_unc.forecasting.models.base import FittedModel
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.past import Scored

@@ -14,8 +14,7 @@ from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.horizon.gaussian import LevelJoint
-from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models.effects import Effects
 from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.series.history import Ahead, History

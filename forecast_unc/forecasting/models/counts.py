@@ -33,7 +33,7 @@ from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.marginals import Map, Table
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.choose.specification import LARGEST_COUNT, CountSpecification
-from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.models.base import FittedModel
 from forecast_unc.forecasting.models.effects import NO_EFFECTS
 from forecast_unc.forecasting.models.training import TrainingSeries

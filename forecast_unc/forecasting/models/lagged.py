@@ -25,9 +25,10 @@ from forecast_unc.forecasting.choose.specification import (
     deep,
 )
 from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
-from forecast_unc.forecasting.horizon.gaussian import LevelJoint, propagate
+from forecast_unc.forecasting.horizon.gaussian import propagate
 from forecast_unc.forecasting.horizon.origin import run_in
-from forecast_unc.forecasting.horizon.step import Future, Method, OneStepModel, Past, Trajectory
+from forecast_unc.forecasting.horizon.step import Trajectory
+from forecast_unc.forecasting.horizon.types import Future, LevelJoint, Method, OneStepModel, Past
 from forecast_unc.forecasting.models.base import FittedModel, forecast_of, sampled_levels
 from forecast_unc.forecasting.models.design import NoiseChoice, NoisyRows
 from forecast_unc.forecasting.models.effects import Effects

@@ -15,8 +15,7 @@ from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.choose.specification import LEAST_BEYOND, SmoothingSpecification
-from forecast_unc.forecasting.horizon.gaussian import LevelJoint
-from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models.base import FittedModel, forecast_of, sampled_levels
 from forecast_unc.forecasting.models.effects import Effects
 from forecast_unc.forecasting.models.smoothing_filter import Smoothing, unknowns

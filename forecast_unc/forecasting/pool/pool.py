@@ -25,7 +25,7 @@ from forecast_unc.forecasting.choose.specification import (
     are_counts,
 )
 from forecast_unc.forecasting.choose.table import MANY_ZEROS
-from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.models.base import FittedModel
 from forecast_unc.forecasting.models.counts import CountModel
 from forecast_unc.forecasting.models.lagged import LaggedModel

@@ -204,7 +204,7 @@ class Forecaster(Scored, Arguments):
             A new one; this one is unchanged.
         """
         again: Self = clone(self, safe=False)
-        again.ensemble_ = self._fitted(y, exog, y_std, self._ensemble())
+        again.ensemble_ = self._fitted(check_is_series(y), exog, y_std, self._ensemble())
         return again
 
     def update(
@@ -236,7 +236,7 @@ class Forecaster(Scored, Arguments):
             As by `fit`, or if no model can take in the values; the forecaster is as it was.
         """
         ensemble, before = self._ensemble(), self._history
-        history = before.followed_by(y_new, exog, y_std)
+        history = before.followed_by(check_is_series(y_new, "y_new"), exog, y_std)
         history = history.part(max(0, len(history.y) - max(_MOST_KEPT, len(before.y))))
         self.ensemble_ = ensemble.extend(without_outliers(self, history))
         return self
@@ -259,7 +259,8 @@ class Forecaster(Scored, Arguments):
             A new one; this one is unchanged.
         """
         ensemble = self._ensemble()
-        history = without_outliers(self, ensemble.history.alike(y, exog, y_std))
+        other = ensemble.history.alike(check_is_series(y), exog, y_std)
+        history = without_outliers(self, other)
         applied = copy.copy(self)
         applied.ensemble_ = ensemble.at(history)
         return applied

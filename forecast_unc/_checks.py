@@ -189,11 +189,6 @@ def first_true(flags: Any) -> int | None:
     return int(flags.argmax()) if flags.any() else None
 
 
-def counted(n: int, noun: str) -> str:
-    """A number of things in words: 1 value, 2 values."""
-    return f"{n} {noun}{'s' * (n != 1)}"
-
-
 def check_positive(cov: Array, label: Callable[[int], str]) -> None:
     """Raise if a variance is not positive."""
     var = cov.diagonal()

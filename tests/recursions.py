@@ -5,14 +5,14 @@ from typing import NamedTuple
 
 import numpy as np
 
+from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.forecasting.horizon.function_error import FunctionError
 from forecast_unc.forecasting.horizon.gaussian import propagate as _propagate
 from forecast_unc.forecasting.horizon.gaussian import propagate_from
 from forecast_unc.forecasting.horizon.origin import RunIn, State
 from forecast_unc.forecasting.horizon.origin import state_at_origin as _state_at_origin
 from forecast_unc.forecasting.horizon.paths import sample_paths_from
-from forecast_unc.forecasting.horizon.step import PROPAGATIONS, Future, Method, OneStepModel, Past
-from forecast_unc.forecasting.models.design import Differencing
+from forecast_unc.forecasting.horizon.types import PROPAGATIONS, Future, Method, OneStepModel, Past
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 
 # "auto" is one of the others, by the steps asked for.

@@ -16,10 +16,12 @@ from forecast_unc import (
     RVMRegressor,
     load_model,
 )
+from forecast_unc._text import figure
 from forecast_unc.forecasting.choose import choice
-from forecast_unc.forecasting.models.lagged import figure
-from forecast_unc.forecasting.models.smoothing import SmoothingModel, SmoothingSpecification
-from forecast_unc.forecasting.pool.weights import Averaging, own_changes
+from forecast_unc.forecasting.choose.specification import Averaging, SmoothingSpecification
+from forecast_unc.forecasting.models.smoothing import SmoothingModel
+from forecast_unc.forecasting.models.training import TrainingSeries
+from forecast_unc.forecasting.pool.weights import average, own_changes
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.history import History
 from forecast_unc.series.times import ClosedDaysWarning
@@ -64,7 +66,7 @@ def parts(models, what):
 def by_hand(specification, y, later=None):
     """A member, of a forecaster to which everything that was chosen is given, or by itself."""
     if isinstance(specification, SmoothingSpecification):
-        one = SmoothingModel.fit(specification, History.checked(y))
+        one = SmoothingModel.fit(specification, TrainingSeries(History.checked(y)))
         return one if later is None else one.extend(History.checked(pd.concat([y, later])))
     names = ("lags", "differences", "transform", "prior_mean", "calendar", "max_train")
     given = {name: getattr(specification, name) for name in names}
@@ -124,7 +126,7 @@ def test_the_members_can_be_fitted_by_hand(y, smoothed):
     look_ahead = {72: 18, 40: 4}[len(y)]
     rule = Averaging(True, 6.0, look_ahead, disagreement=True)
     changes = own_changes(y.to_numpy(), max(6, look_ahead))
-    expected = rule.average(asks, model.weights_, 6, yardstick=changes)
+    expected = average(rule, asks, model.weights_, 6, yardstick=changes)
     same(model.forecast(6), expected.forecast)
 
 
@@ -206,7 +208,7 @@ def test_models_are_numbered_as_the_members_of_a_forecast():
 def test_choices_are_made_of_what_was_chosen(fitted):
     assert len(fitted.choices_) == 10
     for line, model in zip(fitted.choices_[2:], fitted.models_, strict=True):
-        assert f": {model.specification.why} ({model})" in line
+        assert f": {model.why} ({model})" in line
 
 
 def test_the_steps_of_a_profile_are_those_of_the_longest_season(rng):

@@ -11,7 +11,8 @@ from sklearn.base import clone
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, baselines
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.pool.weights import Averaging, own_changes
+from forecast_unc.forecasting.choose.specification import Averaging
+from forecast_unc.forecasting.pool.weights import average, own_changes, shares_by_width
 from tests.test_first_steps import assert_first_steps
 
 BAND = 3.919927969080108  # width of the 95 % band of a unit std
@@ -34,7 +35,7 @@ def lognormal(stds):
 def shares(rule, *widths, ahead=1):
     horizon = max(map(len, widths))
     forecasts = [normal(w) if len(w) else None for w in widths]
-    return rule.shares(forecasts, horizon, ahead)
+    return shares_by_width(rule, forecasts, horizon, ahead)
 
 
 # Widths
@@ -61,7 +62,7 @@ def test_widths_are_looked_ahead_for_and_then_trail():
 
 def test_a_width_lost_to_roundoff_has_all_the_weight():
     sure = normal([1e-20, 1e-20], mean=1.0)
-    found = Averaging(True, None, 2).shares([sure, normal([1.0, 1.0])], 2, 1)
+    found = shares_by_width(Averaging(True, None, 2), [sure, normal([1.0, 1.0])], 2, 1)
     np.testing.assert_array_equal(found, [[1, 1], [0, 0]])
 
 
@@ -74,9 +75,9 @@ def test_what_is_wider_than_the_yardstick_allows_is_dropped():
     found = shares(rule, [1.0, 1.1], [3.9, 4.5], [0.3, 4.3])
     np.testing.assert_array_equal(found, [[1, 1], [0, 0], [1, 1]])
     forecasts = [normal([w, w]) for w in (1.0, 3.9, 9.0)]
-    found = rule.shares(forecasts, 2, 1, np.array([1.0, 2.5]))
+    found = shares_by_width(rule, forecasts, 2, 1, np.array([1.0, 2.5]))
     np.testing.assert_array_equal(found, [[1, 1], [1, 1], [0, 1]])
-    found = rule.shares(forecasts, 2, 1, np.array([0.2, 0.2]))
+    found = shares_by_width(rule, forecasts, 2, 1, np.array([0.2, 0.2]))
     np.testing.assert_array_equal(found, [[1, 1], [0, 0], [0, 0]])
 
 
@@ -93,13 +94,13 @@ def test_a_mean_of_a_tail_drops_a_member_for_good():
     """Mean over median is exp(s^2 / 2), beyond exp(2) where the log std s is more than 2."""
     rule = Averaging(False, 1e9)
     exploding, calm = lognormal([1.0, 1.99, 2.01, 0.5]), normal([2.0] * 4, mean=1.0)
-    found = rule.shares([exploding, calm], 4, 1)
+    found = shares_by_width(rule, [exploding, calm], 4, 1)
     np.testing.assert_array_equal(found, [[1, 1, 0, 0], [1, 1, 1, 1]])
     # where all explode, the narrowest stays; a median that is not positive tells nothing
     worse = lognormal([3.0] * 4)
-    both = rule.shares([exploding, worse], 4, 1)
+    both = shares_by_width(rule, [exploding, worse], 4, 1)
     np.testing.assert_array_equal(both, [[1, 1, 1, 1], [0, 0, 0, 0]])
-    below = rule.shares([normal([1.0], mean=-1.0), normal([1.0], mean=-9.0)], 1, 1)
+    below = shares_by_width(rule, [normal([1.0], mean=-1.0), normal([1.0], mean=-9.0)], 1, 1)
     np.testing.assert_array_equal(below, [[1], [1]])
 
 
@@ -215,7 +216,7 @@ def test_a_shorter_forecast_that_fails_earlier_is_asked_for_again():
             raise Diverged("steps must stay where the forecast is stable; got one", steps)
         return normal([1.0])
 
-    both = Averaging(False, 4.0, 1).average([ask, lambda h: normal([2.0] * h)], np.ones(2), 3)
+    both = average(Averaging(False, 4.0, 1), [ask, lambda h: normal([2.0] * h)], np.ones(2), 3)
     np.testing.assert_allclose(both.forecast.std, np.array([1.5, 2.0, 2.0]) / BAND, rtol=1e-12)
 
 
@@ -232,25 +233,25 @@ def until(step, width):
 
 def test_members_that_all_diverge_early_are_judged_by_their_own_steps():
     rule = Averaging(True, 4.0, 8)
-    found = rule.shares([until(4, 1.0)(3), until(8, 1.0)(7)], 8, 8)
+    found = shares_by_width(rule, [until(4, 1.0)(3), until(8, 1.0)(7)], 8, 8)
     np.testing.assert_allclose(found[1, :7], 1.0)  # it alone gets farthest
     assert not found[0].any()
-    found = rule.shares([until(8, 1.0)(7), until(8, 2.0)(7)], 8, 8)
+    found = shares_by_width(rule, [until(8, 1.0)(7), until(8, 2.0)(7)], 8, 8)
     np.testing.assert_allclose(found[1, :7], 1 / 2, rtol=1e-12)
 
 
 def test_what_diverges_beyond_the_steps_asked_for_is_no_error():
     asks = [until(5, 1.0), lambda steps: normal([2.0] * steps)]
-    ahead = Averaging(True, None, 8).average(asks, np.ones(2), 3)
+    ahead = average(Averaging(True, None, 8), asks, np.ones(2), 3)
     # the one that gets through the look-ahead
     np.testing.assert_allclose(ahead.forecast.std * BAND, 2.0)
     with pytest.raises(Diverged, match="got 5"):
-        Averaging(True, None, 8).average(asks, np.ones(2), 6)
+        average(Averaging(True, None, 8), asks, np.ones(2), 6)
 
 
 def test_the_error_of_all_is_that_of_the_one_that_gets_farthest():
     with pytest.raises(Diverged, match="got 6") as raised:
-        Averaging(False, 4.0, 1).average([until(3, 1.0), until(6, 1.0)], np.ones(2), 9)
+        average(Averaging(False, 4.0, 1), [until(3, 1.0), until(6, 1.0)], np.ones(2), 9)
     assert raised.value.step == 6
 
 
@@ -261,7 +262,7 @@ def test_a_member_that_diverges_before_its_first_step_is_asked_once():
         asked.append(steps)
         raise Diverged("levels must be finite before the first step", 0)
 
-    ahead = Averaging(True, 8.0, 8).average([ask, lambda n: normal([2.0] * n)], np.ones(2), 3)
+    ahead = average(Averaging(True, 8.0, 8), [ask, lambda n: normal([2.0] * n)], np.ones(2), 3)
     np.testing.assert_allclose(ahead.forecast.std * BAND, 2.0)
     assert len(asked) == 1
 
@@ -284,9 +285,9 @@ def test_what_weights_were_taken_from_is_known():
     """Members without weight are not asked; widths of those asked for more steps, as far as one."""
     asks = [until(9, 1.0), until(1, 5.0), until(9, 3.0), until(6, 2.0)]
     rule = Averaging(True, None, 8)
-    found = rule.average(asks, np.array([1.0, 0.0, 1.0, 1.0]), 3)
+    found = average(rule, asks, np.array([1.0, 0.0, 1.0, 1.0]), 3)
     assert [len(member) for member in found.members] == [8, 8, 5]
-    expected = rule.shares(found.members, 8, 8)
+    expected = shares_by_width(rule, found.members, 8, 8)
     np.testing.assert_allclose(found.shares, expected, rtol=1e-12)
     assert len(found.reference) == 8
     assert_first_steps(found.reference, found.forecast)
@@ -294,11 +295,11 @@ def test_what_weights_were_taken_from_is_known():
         found.reference.std * BAND, expected.T @ [1.0, 3.0, 2.0] / expected.sum(axis=0), rtol=1e-12
     )
     # of others the weights and the reference are those of the widths that decide
-    other = rule.average([until(9, 7.0)] * 4, np.array([1.0, 0.0, 1.0, 1.0]), 3, references=asks)
+    other = average(rule, [until(9, 7.0)] * 4, np.array([1.0, 0.0, 1.0, 1.0]), 3, references=asks)
     np.testing.assert_allclose(other.forecast.std * BAND, 7.0)
     pd.testing.assert_frame_equal(other.reference.cov, found.reference.cov)
     # without a look ahead the reference is what was asked for
-    plain = rule.average(asks[:1], np.ones(1), 3, can_look_ahead=False)
+    plain = average(rule, asks[:1], np.ones(1), 3, can_look_ahead=False)
     assert plain.reference is plain.forecast
 
 
@@ -308,9 +309,9 @@ def test_a_member_that_runs_away_by_another_propagation_is_dropped_from_there_on
     exact = [lambda h: calm.first(h)] * 2
     rule = Averaging(False, 4.0, 1)
     asks = [lambda h: calm.first(h), lambda h: wild.first(h)]
-    kept = rule.average(asks, np.ones(2), 4, references=exact).forecast
+    kept = average(rule, asks, np.ones(2), 4, references=exact).forecast
     np.testing.assert_allclose(kept.std * BAND, 1.0, rtol=1e-12)
-    alone = rule.average(asks[1:], np.ones(1), 4, references=exact[1:]).forecast
+    alone = average(rule, asks[1:], np.ones(1), 4, references=exact[1:]).forecast
     np.testing.assert_allclose(alone.std * BAND, [1.0, 1.0, 9.0, 1.0], rtol=1e-12)
 
 
@@ -445,7 +446,7 @@ def test_disagreement_is_true_or_false():
 def test_the_averaging_of_the_automatic_choice_has_the_disagreement():
     rule = Averaging(True, 6.0, 1, disagreement=True)
     asks = [lambda h, m=m: normal([2.0] * h, mean=m) for m in (0.0, 4.0)]
-    found = rule.average(asks, np.ones(2), 3)
+    found = average(rule, asks, np.ones(2), 3)
     expected = np.sqrt((2.0 / BAND) ** 2 + 4.0)
     np.testing.assert_allclose(found.forecast.std, expected, rtol=1e-12)
     np.testing.assert_allclose(found.reference.std, expected, rtol=1e-12)
@@ -455,7 +456,7 @@ def test_the_yardstick_says_what_explodes():
     """Not the narrowest: of three that are alike beside it none is dropped."""
     rule = Averaging(False, 6.0, 1)
     asks = [lambda h, w=w: normal([w] * h) for w in (1.0, 20.0, 21.0, 700.0)]
-    found = rule.average(asks, np.ones(4), 2, yardstick=np.array([4.0, 100.0]))
+    found = average(rule, asks, np.ones(4), 2, yardstick=np.array([4.0, 100.0]))
     np.testing.assert_array_equal(found.shares, [[1, 1], [1, 1], [1, 1], [0, 0]])
-    found = rule.average(asks, np.ones(4), 2, yardstick=np.array([4.0, 120.0]))
+    found = average(rule, asks, np.ones(4), 2, yardstick=np.array([4.0, 120.0]))
     np.testing.assert_array_equal(found.shares[3], [0, 1])

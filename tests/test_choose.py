@@ -8,8 +8,10 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster
-from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.choose.choice import Choice
+from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.pool.pool import Ensemble
+from forecast_unc.series.rows import CompleteRows
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples" / "benchmarks"))
 import choose
@@ -150,7 +152,8 @@ def test_a_run_scores_what_one_would_fit_by_hand(data, monkeypatch, capsys):
         whole = forecaster.ensemble_
         lagged = tuple(m.specification for m in whole.models if "smoothing" not in str(m))
         assert 0 < len(lagged) < len(whole.models)
-        part = Ensemble.fit(lagged, whole.rules, whole.history)
+        chosen = Choice(lagged, whole.rules, CompleteRows(whole.history.y))
+        part = Ensemble.fit(chosen, whole.history)
         ahead = {
             "default": forecaster.forecast(HORIZON),
             "without smoothing": part.forecast(part.history.future(HORIZON), Method()),

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from recursions import IDENTITY, past_of, step_inputs
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor
-from forecast_unc.forecasting.horizon.function_error import LinearRecursion, Scales
+from forecast_unc.forecasting.horizon.decomposition import LinearRecursion
+from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
 from forecast_unc.forecasting.horizon.gaussian import propagate, propagate_from
 from forecast_unc.forecasting.horizon.origin import State, state_at_origin
-from forecast_unc.forecasting.horizon.step import Future, Method, OneStepModel
-from forecast_unc.forecasting.models.design import Differencing, LevelMap
+from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel, Scales
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 
 BATCHES = 20

@@ -10,9 +10,14 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, RVMRegressor, datasets
-from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.choose import choice
+from forecast_unc.forecasting.horizon.types import Method
+from forecast_unc.forecasting.models import training
+from forecast_unc.forecasting.models.base import FittedModel
+from forecast_unc.forecasting.models.effects import CalendarEffects, ExogEffects
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
-from forecast_unc.forecasting.pool.weights import own_changes
+from forecast_unc.forecasting.pool.weights import own_changes, shares_by_width
+from forecast_unc.series import rows
 from tests.members import in_turn, on_lags, smoothing
 from tests.recursions import NAMED
 
@@ -50,7 +55,7 @@ def test_weights_are_those_of_the_exact_forecasts(name, kind):
     horizon = max(steps, rule.look_ahead)
     exact = [one.forecast(one.history.future(horizon)) for one in model.models_]
     changes = own_changes(model.ensemble_.history.y, horizon)
-    shares = rule.shares(exact, horizon, rule.look_ahead, changes)
+    shares = shares_by_width(rule, exact, horizon, rule.look_ahead, changes)
     shares = shares[:, :steps] * model.weights_[:, None]
     method = Method(kind, True, 20, 0)
     apart = [one.forecast(one.history.future(steps), method) for one in model.models_]
@@ -303,3 +308,55 @@ def test_a_member_that_is_hopeless_inside_the_series_keeps_a_trace_of_weight():
     assert (model.weights_ > 0).all()
     np.testing.assert_allclose(model.forecast(3).mean, values[24:27], atol=30)
     assert len(model.fitted()) > 0
+
+
+@pytest.mark.parametrize("missing_at_end", [0, 2])
+def test_rows_transforms_and_effects_are_found_once_in_a_fit(monkeypatch, rng, missing_at_end):
+    calls = []
+
+    def spy(where, name, what):
+        before = getattr(where, name)
+
+        def counted(*args):
+            calls.append((name, *what(args)))
+            return before(*args)
+
+        monkeypatch.setattr(where, name, counted)
+
+    spy(rows, "complete_rows", lambda args: args[1:])
+    spy(training, "fitted_transform", lambda args: args[:2])
+    spy(CalendarEffects, "learn", lambda args: ("calendar", args[1].round(9).tobytes()))
+    spy(ExogEffects, "learn", lambda args: ("regressors", args[0].round(9).tobytes()))
+    y = np.exp(season(120, 12, "MS"))
+    exog = pd.DataFrame({"x": rng.standard_normal(120)}, y.index)
+    y.iloc[[7, 30, 31]] = np.nan
+    y.iloc[120 - missing_at_end :] = np.nan
+    model = Forecaster(calendar="easter").fit(y, exog)
+    assert len(model.models_) > 5
+    kinds = {kind for kind, *_ in calls}
+    assert kinds == {"complete_rows", "fitted_transform", "learn"}
+    assert len(calls) == len(set(calls))
+
+
+def test_a_specification_holds_what_was_asked_for_alone(rng):
+    y = season(120, 12, "MS")
+    exog = pd.DataFrame({"x": rng.standard_normal(120)}, y.index)
+    model = Forecaster(calendar="easter", exog_lags=1).fit(y, exog)
+    chosen = choice.resolve(model, model.ensemble_.history).specifications
+    found = [one.specification for one in model.models_]
+    assert [one.described() for one in found] == [one.described() for one in chosen]
+    assert {one.effects for one in found} == {("easter",)}
+    for one in model.models_:
+        assert one.taken_out.calendar.names == (("easter", "Easter"),)
+        is_smoothing = isinstance(one, SmoothingModel)
+        assert (one.taken_out.exog.weights is not None) == is_smoothing
+        assert one.why.startswith(one.specification.why)
+        assert ("effects of the regressors" in one.why) == is_smoothing
+
+
+def test_a_model_without_a_method_of_all_models_cannot_be_made():
+    class Silent(SmoothingModel):
+        learned = FittedModel.learned
+
+    with pytest.raises(TypeError, match="abstract method '?learned"):
+        Silent(None, None, None, None, None, None)

@@ -8,15 +8,22 @@ import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, backtest, datasets, load_model
-from forecast_unc.forecasting.horizon.step import Past
-from forecast_unc.forecasting.models.design import Differencing, interpolated
+from forecast_unc.forecasting.horizon.differencing import Differencing
+from forecast_unc.forecasting.horizon.types import Past
 from forecast_unc.forecasting.models.lagged import _noisy_rows
 from forecast_unc.forecasting.pool.backcast import Rolling, rolling_forecasts
 from forecast_unc.forecasting.pool.calibration import calibration, rolling_errors
 from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP, SharedErrors
 from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
+from forecast_unc.series.rows import complete_rows, interpolated
 from tests import oracles
 from tests.members import noisy_rows, rows_of
+
+
+def lagged_rows(spec, differencing, past):
+    times = complete_rows(past.levels, spec.lags, spec.differences)
+    return _noisy_rows(spec, differencing, past, times)
+
 
 GP = GPRegressor()
 
@@ -68,7 +75,7 @@ def test_a_linear_function_leaves_what_the_matrix_says_of_the_errors(differences
     stds = np.zeros(60)
     residual = {}
     for name, y in (("true", levels), ("seen", levels + error)):
-        rows = _noisy_rows(spec, differencing, Past(y, stds, exog, np.ones(len(y), bool)))
+        rows = lagged_rows(spec, differencing, Past(y, stds, exog, np.ones(len(y), bool)))
         residual[name] = rows.y - rows.X @ slopes
     B = rows.errors.in_rows(np.tile(slopes, (len(rows.y), 1))).toarray()
     times = np.flatnonzero(~np.isnan(levels))
@@ -225,7 +232,7 @@ def test_the_search_ends_where_the_evidence_is_stationary(fitted):
     """Moving a noise, with the rest as it is, loses evidence and prior."""
     model = fitted.models_[0]
     gp, (_, X, y) = model.regressor, rows_of(model)
-    rows = _noisy_rows(model.specification, model.differencing, model.past)
+    rows = lagged_rows(model.specification, model.differencing, model.past)
     B = rows.errors.in_rows(gp._slopes_of.gradient(X)).toarray()
     inputs, y = X - X.mean(axis=0), y - y.mean()
 
@@ -290,7 +297,7 @@ def test_the_state_is_that_of_the_errors_given_all_rows(rng):
     ahead = Forecaster(gp, lags=2, noise="both").fit(y)
     one = ahead.models_[0]
     gp, (_, X, target) = one.regressor, rows_of(one)
-    rows = _noisy_rows(one.specification, one.differencing, one.past)
+    rows = lagged_rows(one.specification, one.differencing, one.past)
     B = rows.errors.in_rows(gp._slopes_of.gradient(X)).toarray()
     K = dense(gp, X - X.mean(axis=0), B, np.zeros(n))
     var = gp.observation_std_**2
@@ -356,7 +363,7 @@ def test_values_after_an_origin_change_nothing_but_hyperparameters(kind):
     spoiled = model.past.levels.copy()
     spoiled[70:] += np.random.default_rng(3).normal(size=20)
     past = model.past._replace(levels=spoiled)
-    rows = _noisy_rows(model.specification, model.differencing, past)
+    rows = lagged_rows(model.specification, model.differencing, past)
     other = replace(model, past=past, regressor=rows.condition(model.regressor))
     one, two = (rolling_forecasts(one, np.array([55, 70]), 4).value for one in (model, other))
     np.testing.assert_allclose(one, two, rtol=1e-9)

@@ -13,7 +13,9 @@ from forecast_unc import (
     RVMRegressor,
     baselines,
 )
-from forecast_unc.forecasting.models.smoothing import SmoothingModel, SmoothingSpecification
+from forecast_unc.forecasting.choose.specification import SmoothingSpecification
+from forecast_unc.forecasting.models.smoothing import SmoothingModel
+from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.forecasting.pool.backcast import past_steps
 from forecast_unc.series.history import Ahead, History
 
@@ -79,7 +81,9 @@ def test_exponential_smoothing_is_filtered_once(period):
     y = series(60)
     y.iloc[[20, 33]] = np.nan
     history = History.checked(y)
-    model = SmoothingModel.fit(SmoothingSpecification(period, "log", 800, "test"), history)
+    model = SmoothingModel.fit(
+        SmoothingSpecification(period, "log", 800, "test"), TrainingSeries(history)
+    )
     at = np.arange(60)
     found = past_steps(model, at)
     assert not found.known[: period + 4].any()

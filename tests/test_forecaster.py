@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, datasets, load_model
-from forecast_unc.forecasting.models.design import lag_embedding
+from forecast_unc.series.rows import lag_embedding
 from tests import oracles
 from tests.members import in_turn
 from tests.recursions import propagate

@@ -8,7 +8,7 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from forecast_unc import Forecaster, GPRegressor, ReducedRankGPRegressor, RVMRegressor
-from forecast_unc.forecasting.horizon.step import Future, Method
+from forecast_unc.forecasting.horizon.types import Future, Method
 from forecast_unc.regression.kernel_posterior import Factor
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from forecast_unc.regression.prior_draws import frequencies

@@ -11,9 +11,9 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, WhiteKernel
 
 from forecast_unc import GPRegressor
-from forecast_unc.forecasting.models.design import lag_embedding
 from forecast_unc.regression import gp as regression_gp
 from forecast_unc.regression.gp_base import GaussianProcess
+from forecast_unc.series.rows import lag_embedding
 from tests import oracles
 from tests.contract import failed_checks
 

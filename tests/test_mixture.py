@@ -10,8 +10,9 @@ from sklearn.linear_model import BayesianRidge
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.forecasting.horizon import paths
+from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.forecasting.horizon.paths import PIECES, Points
-from forecast_unc.forecasting.models.design import Differencing, lag_embedding
+from forecast_unc.series.rows import lag_embedding
 from tests import oracles
 from tests.recursions import propagate, sample_paths
 from tests.test_propagation import AR, NOISE_VAR, linear_posterior, no_exog, random_cov

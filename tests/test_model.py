@@ -10,9 +10,8 @@ from scipy.special import boxcox
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc.distributions.joint import Diverged
-from forecast_unc.forecasting.horizon import paths
-from forecast_unc.forecasting.horizon.gaussian import LevelJoint
-from forecast_unc.forecasting.horizon.step import Method
+from forecast_unc.forecasting.horizon import paths as horizon_paths
+from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models import lagged as model_module
 from forecast_unc.regression.kernels import inverse, lower_root
 from tests.test_first_steps import assert_first_steps
@@ -45,8 +44,8 @@ def fitted(y):
 @pytest.mark.parametrize("n_samples", [5, 25], ids=["one block", "several"])
 def test_first_steps_of_sample_paths_in_blocks(y, monkeypatch, n_samples):
     model = Forecaster(GP, lags=2).fit(y)
-    size = 8 * model.models_[0].regressor.posterior_.path_size * paths._PATH_STEPS
-    monkeypatch.setattr(paths, "_PATH_MEMORY", 10 * size)
+    size = 8 * model.models_[0].regressor.posterior_.path_size * horizon_paths._PATH_STEPS
+    monkeypatch.setattr(horizon_paths, "_PATH_MEMORY", 10 * size)
     options = {"propagation": "monte_carlo", "n_samples": n_samples, "random_state": 1}
     assert_first_steps(model.forecast(9, **options), model.forecast(4, **options))
 
@@ -67,7 +66,7 @@ def test_sampled_paths_are_kept_in_units_of_y(name, fitted):
     one = model.forecast(3, propagation="monte_carlo", n_samples=300, random_state=0)
     np.testing.assert_allclose(one.paths, paths[:3], rtol=1e-9)
     assert model.forecast(5, propagation="exact").paths is None
-    assert model.forecast(5).paths.shape == (5, paths.PIECES)
+    assert model.forecast(5).paths.shape == (5, horizon_paths.PIECES)
 
 
 def test_an_average_of_several_keeps_no_paths(fitted):

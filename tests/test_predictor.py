@@ -16,12 +16,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
-from forecast_unc.forecasting.models.design import lag_embedding
 from forecast_unc.regression.predictor import (
     ScikitLearnRegressor,
     slope_by_differences,
     taylor_by_differences,
 )
+from forecast_unc.series.rows import lag_embedding
 from tests import oracles
 from tests.contract import failed_checks
 from tests.recursions import propagate

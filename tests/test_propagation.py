@@ -12,8 +12,9 @@ from forecast_unc import GPRegressor
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting.horizon import gaussian
 from forecast_unc.forecasting.horizon import paths as horizon_paths
-from forecast_unc.forecasting.models.design import Differencing, lag_embedding
+from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.series.rows import lag_embedding
 from tests import oracles
 from tests.recursions import conditioned, propagate, sample_paths, step_inputs
 from tests.test_moments import built_by_hand

@@ -8,8 +8,7 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
-from forecast_unc.forecasting.horizon.step import Method
-from forecast_unc.forecasting.models.design import interpolated
+from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.models.lagged import _one_step
 from forecast_unc.forecasting.pool.backcast import (
     MOST_ORIGINS,
@@ -18,6 +17,7 @@ from forecast_unc.forecasting.pool.backcast import (
 )
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from forecast_unc.series.history import History
+from forecast_unc.series.rows import interpolated
 from tests.members import rows_of
 
 N, STEPS = 72, 5

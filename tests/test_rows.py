@@ -4,12 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc.forecasting.models.design import (
-    Differencing,
-    LevelMap,
-    interpolated,
-    lag_embedding,
-)
+from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
+from forecast_unc.series.rows import CompleteRows, complete_rows, interpolated, lag_embedding
 
 DIFFERENCES = [(), (1,), (1, 12), (2, 3, 1)]
 
@@ -108,3 +104,20 @@ def test_what_is_missing_is_interpolated_as_pandas_does(rng, missing):
     expected = y.interpolate(limit_direction="both")
     np.testing.assert_allclose(interpolated(y.to_numpy()), expected, rtol=1e-12)
     pd.testing.assert_series_equal(y, before)
+
+
+@pytest.mark.parametrize("lags", [(1, 2, 3), (7, 2)], ids=str)
+def test_complete_rows_are_those_of_the_embedding_without_a_gap(y, differences, lags):
+    y[[10, 31, 32, 59]] = np.nan
+    changes = Differencing(differences, 0.0, 1.0).forward(y)
+    X, target = lag_embedding(changes, lags, np.zeros((len(changes), 0)))
+    complete = ~(np.isnan(X).any(axis=1) | np.isnan(target))
+    times = complete_rows(y, lags, differences)
+    np.testing.assert_array_equal(times, max(lags) + sum(differences) + np.flatnonzero(complete))
+    assert CompleteRows(y).count(lags, differences) == complete.sum()
+    assert CompleteRows(y).count(lags, differences, most=5) == 5
+
+
+def test_a_series_shorter_than_its_lags_has_no_row(y):
+    assert len(complete_rows(y[:13], (1, 12), (1,))) == 0
+    assert complete_rows(y[:14], (1, 12), (1,)).tolist() == [13]

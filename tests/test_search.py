@@ -5,8 +5,8 @@ import pytest
 from scipy.optimize import rosen, rosen_der
 
 from forecast_unc import GPRegressor, datasets
-from forecast_unc.forecasting.models.design import lag_embedding
 from forecast_unc.regression.search import descend
+from forecast_unc.series.rows import lag_embedding
 
 FREE = np.array([[-np.inf, np.inf]])
 

@@ -8,7 +8,7 @@ import pytest
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc._checks import check_steps, check_whole
-from forecast_unc.forecasting.choose.specification import as_lags
+from forecast_unc.forecasting.choose.arguments import as_lags
 from forecast_unc.series.exog import check_aligned
 from forecast_unc.series.times import (
     ClosedDaysWarning,

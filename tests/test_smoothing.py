@@ -11,10 +11,12 @@ from numpy.testing import assert_allclose
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.choose.choice import resolve
-from forecast_unc.forecasting.horizon.step import Method
-from forecast_unc.forecasting.models.effects import ExogEffects
-from forecast_unc.forecasting.models.smoothing import SmoothingModel, SmoothingSpecification
+from forecast_unc.forecasting.choose.specification import SmoothingSpecification
+from forecast_unc.forecasting.horizon.types import Method
+from forecast_unc.forecasting.models.effects import Effects, ExogEffects
+from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.models.smoothing_filter import Smoothing, _grid, _log_ahead
+from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.forecasting.pool.backcast import Rolling, rolling_forecasts
 from forecast_unc.series.history import History
 
@@ -246,7 +248,7 @@ def history(y):
 
 def fitted(y, transform=None, period=4, max_train=800):
     specification = SmoothingSpecification(period, transform, max_train, "a test")
-    return SmoothingModel.fit(specification, history(y))
+    return SmoothingModel.fit(specification, TrainingSeries(history(y)))
 
 
 def test_the_model_forecasts_in_units_of_the_series():
@@ -267,7 +269,7 @@ def test_uncertain_regressors_add_the_covariance_of_their_effects(rng):
     model = replace(
         model,
         history=replace(model.history, exog=np.zeros((40, 2))),
-        specification=replace(model.specification, exog_effects=effects),
+        taken_out=Effects(exog=effects),
     )
     by = np.array([[2, -1, 0, 0, 0, 0], [0.5, 0.3, 2, -1, 0, 0], [0, 0, 0.5, 0.3, 2, -1]])
     known = model.joint(ahead, Method())
@@ -419,17 +421,18 @@ def test_max_train_is_the_most_and_no_more_than_800():
     y = pd.Series(seasonal(1200, 1), pd.period_range("2000-01-01", periods=1200, freq="D"))
     for most, rows in ((100, 100), (900, 800), (2500, 800)):
         arguments = Forecaster(max_train=most, seasonal_period=None)
-        specifications, _ = resolve(arguments, History.checked(y))
+        specifications = resolve(arguments, History.checked(y)).specifications
         found = [one for one in specifications if isinstance(one, SmoothingSpecification)]
         assert [one.max_train for one in found] == [rows, rows]
-        assert SmoothingModel.fit(found[0], History.checked(y)).n_rows == rows
+        series = TrainingSeries(History.checked(y))
+        assert SmoothingModel.fit(found[0], series).n_rows == rows
 
 
 def test_errors_of_measurement_are_refused():
     y = pd.Series(seasonal(40), pd.period_range("2000-01", periods=40, freq="M"))
     noisy = History.checked(y, None, pd.Series(0.1, y.index))
     with pytest.raises(ValueError, match="y_std must be None for exponential smoothing"):
-        SmoothingModel.fit(SmoothingSpecification(4, None, 800, "a test"), noisy)
+        SmoothingModel.fit(SmoothingSpecification(4, None, 800, "a test"), TrainingSeries(noisy))
 
 
 def test_the_automatic_choice_has_it_where_nothing_forbids_it():

@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, GPRegressor
+from forecast_unc.forecasting.choose.arguments import as_lags
 from forecast_unc.forecasting.choose.choice import resolve
-from forecast_unc.forecasting.choose.specification import Specification, as_lags
-from forecast_unc.forecasting.models.effects import NO_EFFECTS
+from forecast_unc.forecasting.choose.specification import Specification
 from forecast_unc.series.history import History
 
 
@@ -30,7 +30,7 @@ HOLIDAYS = pd.DatetimeIndex(["2015-12-25", "2016-12-25"])
 def test_lags_are_a_number_or_several(lags):
     assert tuple(as_lags("lags", lags, upto=True)) == (1, 2)
     arguments(lags=lags)._check()
-    ((one,), _) = resolve(arguments(lags=lags), history())
+    (one,) = resolve(arguments(lags=lags), history()).specifications
     assert one.lags == (1, 2)
 
 
@@ -43,9 +43,9 @@ def test_other_lags_are_an_error(lags):
 
 
 def test_lags_of_ones_own_are_one_plain_specification():
-    (one,), rules = resolve(arguments(lags=3), history())
+    (one,), rules, _ = resolve(arguments(lags=3), history())
     plain = ((1, 2, 3), (), (12,), None, "zero", (), None, "process", "as given", 0.0, (), 0, 1.0)
-    plain += (NO_EFFECTS,)
+    plain += ((),)
     names = (field.name for field in dataclasses.fields(one) if field.name != "regressor")
     assert tuple(getattr(one, name) for name in names) == plain
     assert (rules.averaging.by_width, rules.averaging.widest) == (False, None)
@@ -55,7 +55,7 @@ def test_lags_of_ones_own_are_one_plain_specification():
 
 def test_what_is_given_is_in_every_specification():
     given = {"differences": 12, "transform": None, "calendar": "month", "max_train": 50}
-    found, _ = resolve(arguments(**given), history())
+    found = resolve(arguments(**given), history()).specifications
     assert {one.differences for one in found} == {(12,)}
     assert {one.transform for one in found} == {None}
     assert {one.calendar for one in found} == {("month",)}
@@ -66,7 +66,7 @@ def test_specifications_differ():
     """What is given may make two candidates the same: then there is one."""
     regressor = GPRegressor(lengthscales=3.0, noise_std=0.5)
     given = arguments(regressor=regressor, differences=1, transform=None)
-    found, _ = resolve(given, history())
+    found = resolve(given, history()).specifications
     assert [len(one.lags) for one in found] == [1, 13]
     assert len({(one.described(), one.max_train) for one in found}) == len(found)
 
@@ -86,7 +86,7 @@ def test_specifications_differ():
 )
 def test_the_reason_says_what_of_the_season_is_left_out(calendar, left_out):
     chosen, found = (
-        [one for one in resolve(given, history())[0] if isinstance(one, Specification)]
+        [one for one in resolve(given, history()).specifications if isinstance(one, Specification)]
         for given in (arguments(), arguments(calendar=calendar))
     )
     assert len(chosen) == 6
@@ -100,7 +100,7 @@ def test_the_reason_says_what_of_the_season_is_left_out(calendar, left_out):
 
 def test_without_a_season_no_terms_are_left_out():
     values = pd.Series(np.random.default_rng(0).standard_normal(30).cumsum())
-    found, _ = resolve(arguments(calendar=None), History.checked(values))
+    found = resolve(arguments(calendar=None), History.checked(values)).specifications
     assert not any("given" in one.why for one in found)
 
 
@@ -108,14 +108,14 @@ def test_without_a_season_no_terms_are_left_out():
     ("period", "n", "freq", "ahead"), [(4, 40, "QS", 6), (12, 72, "MS", 18), (52, 160, "W", 18)]
 )
 def test_a_season_and_a_half_is_looked_ahead_for_up_to_18_steps(period, n, freq, ahead):
-    _, rules = resolve(arguments(), history(n, period, freq))
+    rules = resolve(arguments(), history(n, period, freq)).rules
     assert rules.periods == (period,)
     assert rules.averaging.look_ahead == ahead
 
 
 def test_a_specification_names_the_lag_that_is_its_prior_mean():
-    ((last,), _) = resolve(arguments(lags=(3, 1), prior_mean="last"), history())
-    ((season,), _) = resolve(arguments(lags=(3, 12), prior_mean="seasonal"), history())
+    (last,) = resolve(arguments(lags=(3, 1), prior_mean="last"), history()).specifications
+    (season,) = resolve(arguments(lags=(3, 12), prior_mean="seasonal"), history()).specifications
     assert (last.anchor, season.anchor) == (1, 1)
 
 

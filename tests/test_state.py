@@ -11,9 +11,10 @@ from statsmodels.tsa.statespace.sarimax import SARIMAX
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting.horizon import origin as state_module
+from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.forecasting.horizon.gaussian import propagate as propagate_model
-from forecast_unc.forecasting.horizon.step import Future, Method, OneStepModel
-from forecast_unc.forecasting.models.design import Differencing, lag_embedding
+from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel
+from forecast_unc.series.rows import lag_embedding
 from tests import oracles
 from tests.members import rows_of
 from tests.recursions import IDENTITY, past_of, propagate, sample_paths, state_at_origin

@@ -25,11 +25,13 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from forecast_unc import Forecaster, scores
-from forecast_unc.forecasting.choose.choice import MemberSpecification
-from forecast_unc.forecasting.horizon.step import Method
-from forecast_unc.forecasting.models.counts import CountSpecification
-from forecast_unc.forecasting.models.lagged import FittedModel
-from forecast_unc.forecasting.models.smoothing import SmoothingSpecification
+from forecast_unc.forecasting.choose.specification import (
+    CountSpecification,
+    MemberSpecification,
+    SmoothingSpecification,
+)
+from forecast_unc.forecasting.horizon.types import Method
+from forecast_unc.forecasting.models.base import FittedModel
 from forecast_unc.forecasting.pool.backcast import Rolling
 from forecast_unc.forecasting.pool.pool import Ensemble
 from forecast_unc.regression.linear import LinearRegressor

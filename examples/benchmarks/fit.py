@@ -29,8 +29,8 @@ from threadpoolctl import threadpool_limits
 
 from forecast_unc import GPRegressor
 from forecast_unc.datasets import make_mackey_glass
-from forecast_unc.forecasting.models.design import lag_embedding
 from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
+from forecast_unc.series.rows import lag_embedding
 
 D = 16
 THREADS = 2

@@ -21,10 +21,11 @@ from threadpoolctl import threadpool_limits
 
 from forecast_unc import GPRegressor
 from forecast_unc.datasets import make_mackey_glass
+from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.forecasting.horizon.gaussian import propagate
-from forecast_unc.forecasting.horizon.step import Future, Method, OneStepModel, Past
-from forecast_unc.forecasting.models.design import Differencing, lag_embedding
+from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel, Past
 from forecast_unc.regression.kernel_posterior import KernelPosterior
+from forecast_unc.series.rows import lag_embedding
 
 LAGS = tuple(range(1, 17))
 

@@ -26,9 +26,9 @@ from scipy.linalg.blas import dgemm
 from threadpoolctl import threadpool_limits
 
 from forecast_unc import ReducedRankGPRegressor
+from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.forecasting.horizon.gaussian import propagate
-from forecast_unc.forecasting.horizon.step import Future, Method, OneStepModel, Past
-from forecast_unc.forecasting.models.design import Differencing
+from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel, Past
 
 START, END = "<!-- promises -->\n", "<!-- end of promises -->\n"
 Row = tuple[str, str, float]  # what over what, the promise, measured

@@ -14,9 +14,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from forecast_unc import GPRegressor, datasets
-from forecast_unc.forecasting.models.design import difference, lag_embedding
 from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
 from forecast_unc.regression.search import Objective, descend, maximize
+from forecast_unc.series.rows import difference, lag_embedding
 
 RESTARTS, TOL = 20, 0.01
 

@@ -16,7 +16,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from forecast_unc import GPRegressor
-from forecast_unc.forecasting.models.design import lag_embedding
+from forecast_unc.series.rows import lag_embedding
 
 LAGS = tuple(range(1, 9))
 THREADS = 1

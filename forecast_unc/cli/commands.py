@@ -20,8 +20,9 @@ import pandas as pd
 from click.shell_completion import get_completion_class
 
 from forecast_unc import Forecast, Forecaster, backtest_panel, forecast_panel
-from forecast_unc._checks import counted, first_true, refusal
+from forecast_unc._checks import first_true, refusal
 from forecast_unc._files import whole_file
+from forecast_unc._text import counted, figure
 from forecast_unc._version import __version__
 from forecast_unc.cli import options as of
 from forecast_unc.cli import reading
@@ -31,7 +32,6 @@ from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
 from forecast_unc.evaluation.report import unit_of_mase, verdict
 from forecast_unc.forecasting.combination import Combination, load_model
-from forecast_unc.forecasting.models.lagged import figure
 from forecast_unc.panels.groups import SAID
 from forecast_unc.panels.panel_forecast import FailedSeriesWarning
 from forecast_unc.series import times

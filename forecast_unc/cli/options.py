@@ -22,7 +22,7 @@ from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.folds import COMPARED, percent
 from forecast_unc.evaluation.report import check_suffix
 from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.horizon.step import PROPAGATIONS
+from forecast_unc.forecasting.horizon.types import PROPAGATIONS
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor

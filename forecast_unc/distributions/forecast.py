@@ -18,6 +18,7 @@ from scipy.special import ndtri
 
 from forecast_unc import _checks
 from forecast_unc._checks import RandomState, check_paths, frozen, is_number, numbers, refusal
+from forecast_unc._text import counted
 from forecast_unc._typing import Array, Axes, Positions
 from forecast_unc.distributions import export, scores
 from forecast_unc.distributions.average import average, check_weights
@@ -165,7 +166,7 @@ class Forecast:
         return len(self._index)
 
     def __repr__(self) -> str:
-        steps = _checks.counted(len(self), "step")
+        steps = counted(len(self), "step")
         return f"Forecast(name={self._name!r}, {self._label(0)} to {self._label(-1)}, {steps})"
 
     @property

@@ -71,6 +71,7 @@ def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Fo
     ax = current_axes(ax)
     name, unit = forecast.name, None
     if history is not None:
+        history = check_is_series(history, "history")
         values = numeric_values(history, "history")
         times = places(ax, history.index)
         ax.plot(times, values, color=gray(ax, 0.3), lw=1.2, label="history")

@@ -109,7 +109,9 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
     def update(self, y_new: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
         """Take in what followed, in place; `y_new` and `exog` as in `Forecaster.update`."""
         check_is_fitted(self)
-        self._history = self._checked(self._history.followed_by, y_new, exog, "y_new")
+        self._history = self._checked(
+            self._history.followed_by, check_is_series(y_new, "y_new"), exog, "y_new"
+        )
         return self
 
     def apply(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
@@ -119,7 +121,7 @@ class _Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         and trends are counted from the start of the fit. `exog` as in `Forecaster.apply`.
         """
         check_is_fitted(self)
-        history = self._checked(self._history.alike, y, exog)
+        history = self._checked(self._history.alike, check_is_series(y), exog)
         known = int((~np.isnan(history.y)).sum())
         if known < self._least:
             must = f"have at least {self._least} values for the fitted {type(self).__name__}"

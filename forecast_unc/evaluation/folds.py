@@ -20,7 +20,7 @@ from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting.horizon.step import PROPAGATIONS
+from forecast_unc.forecasting.horizon.types import PROPAGATIONS
 from forecast_unc.series.times import format_time
 
 # The name of the backtested forecaster itself among those it is compared with.

@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc import plot
-from forecast_unc._checks import check_path, counted, refusal
+from forecast_unc._checks import check_path, refusal
 from forecast_unc._files import whole_file
+from forecast_unc._text import counted
 from forecast_unc._typing import Axes
 from forecast_unc._version import __version__
 from forecast_unc.distributions import page

@@ -19,11 +19,13 @@ from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting import saving
+from forecast_unc.forecasting.choose.specification import Averaging
 from forecast_unc.forecasting.forecaster import Forecaster
-from forecast_unc.forecasting.horizon.step import Propagation
-from forecast_unc.forecasting.pool.backcast import AskPast, Scored
+from forecast_unc.forecasting.horizon.types import Propagation
+from forecast_unc.forecasting.past import Scored
+from forecast_unc.forecasting.pool.backcast import AskPast
 from forecast_unc.forecasting.pool.pool import those_that_can
-from forecast_unc.forecasting.pool.weights import Ask, Averaging
+from forecast_unc.forecasting.pool.weights import Ask, average, average_past
 from forecast_unc.series.history import History
 from forecast_unc.series.values import check_is_series
 
@@ -165,7 +167,8 @@ class Combination(Scored):
 
             return [partial(ask, member) for member in self.forecasters_]
 
-        return self._averaging.average(
+        return average(
+            self._averaging,
             asks(**options),
             self.weights_,
             steps,
@@ -182,7 +185,7 @@ class Combination(Scored):
         members = [member._past_steps() for member in self._known_members()]
 
         def ask(at: Positions) -> PastSteps | None:
-            return self._averaging.average_past([ask(at) for ask in members], self.weights_)
+            return average_past(self._averaging, [ask(at) for ask in members], self.weights_)
 
         return ask
 

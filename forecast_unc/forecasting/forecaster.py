@@ -21,11 +21,13 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.choose import choice
-from forecast_unc.forecasting.choose.specification import Arguments, is_auto
-from forecast_unc.forecasting.horizon.step import PROPAGATIONS, Method, Propagation
-from forecast_unc.forecasting.models.lagged import FittedModel
+from forecast_unc.forecasting.choose.arguments import Arguments, is_auto
+from forecast_unc.forecasting.choose.screen import since_last_shift, without_outliers
+from forecast_unc.forecasting.horizon.types import PROPAGATIONS, Method, Propagation
+from forecast_unc.forecasting.models.base import FittedModel
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
-from forecast_unc.forecasting.pool.backcast import AskPast, Scored
+from forecast_unc.forecasting.past import Scored
+from forecast_unc.forecasting.pool.backcast import AskPast
 from forecast_unc.forecasting.pool.pool import Ensemble, Refusal
 from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import History
@@ -202,7 +204,7 @@ class Forecaster(Scored, Arguments):
             A new one; this one is unchanged.
         """
         again: Self = clone(self, safe=False)
-        again.ensemble_ = self._fitted(y, exog, y_std, self._ensemble())
+        again.ensemble_ = self._fitted(check_is_series(y), exog, y_std, self._ensemble())
         return again
 
     def update(
@@ -234,9 +236,9 @@ class Forecaster(Scored, Arguments):
             As by `fit`, or if no model can take in the values; the forecaster is as it was.
         """
         ensemble, before = self._ensemble(), self._history
-        history = before.followed_by(y_new, exog, y_std)
+        history = before.followed_by(check_is_series(y_new, "y_new"), exog, y_std)
         history = history.part(max(0, len(history.y) - max(_MOST_KEPT, len(before.y))))
-        self.ensemble_ = ensemble.extend(choice.without_outliers(self, history))
+        self.ensemble_ = ensemble.extend(without_outliers(self, history))
         return self
 
     def apply(
@@ -257,7 +259,8 @@ class Forecaster(Scored, Arguments):
             A new one; this one is unchanged.
         """
         ensemble = self._ensemble()
-        history = choice.without_outliers(self, ensemble.history.alike(y, exog, y_std))
+        other = ensemble.history.alike(check_is_series(y), exog, y_std)
+        history = without_outliers(self, other)
         applied = copy.copy(self)
         applied.ensemble_ = ensemble.at(history)
         return applied
@@ -487,8 +490,8 @@ class Forecaster(Scored, Arguments):
         check_two(history.y)
         for line in closed_days_named(history):
             warnings.warn(line, ClosedDaysWarning, stacklevel=3)
-        history = choice.since_last_shift(self, choice.without_outliers(self, history))
-        return Ensemble.fit(*choice.resolve(self, history), history, earlier)
+        history = since_last_shift(self, without_outliers(self, history))
+        return Ensemble.fit(choice.resolve(self, history), history, earlier)
 
     @property
     def _history(self) -> History:

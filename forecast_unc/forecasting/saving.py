@@ -37,16 +37,19 @@ from forecast_unc._files import whole_file
 from forecast_unc._typing import Array
 from forecast_unc._version import __version__
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.choose.choice import Rules
-from forecast_unc.forecasting.choose.specification import Specification
-from forecast_unc.forecasting.models.counts import CountSpecification
-from forecast_unc.forecasting.models.design import Differencing, NoiseChoice
-from forecast_unc.forecasting.models.effects import CalendarEffects, ExogEffects
-from forecast_unc.forecasting.models.smoothing import SmoothingSpecification
+from forecast_unc.forecasting.choose.specification import (
+    Averaging,
+    CountSpecification,
+    Rules,
+    SmoothingSpecification,
+    Specification,
+)
+from forecast_unc.forecasting.horizon.differencing import Differencing
+from forecast_unc.forecasting.models.design import NoiseChoice
+from forecast_unc.forecasting.models.effects import CalendarEffects, Effects, ExogEffects
 from forecast_unc.forecasting.models.smoothing_filter import Nodes, Smoothing
 from forecast_unc.forecasting.pool.backcast import Rolling
 from forecast_unc.forecasting.pool.pool import MODELS, Ensemble, Refusal
-from forecast_unc.forecasting.pool.weights import Averaging
 from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.gp_base import GaussianProcess
@@ -65,7 +68,7 @@ _TAIL = len(_LABEL) + 2 * hashlib.sha256().digest_size
 
 _CLASSES: tuple[type, ...] = (History, Rules, Averaging, Refusal, Specification, PowerTransform)
 _CLASSES += (Differencing, NoiseChoice, SmoothingSpecification, Smoothing, Nodes)
-_CLASSES += (CountSpecification, ExogEffects)
+_CLASSES += (CountSpecification, Effects, ExogEffects)
 _CLASSES += (GPRegressor, ErrorsInVariablesGP, RVMRegressor, ReducedRankGPRegressor)
 _CLASSES += (LinearRegressor, GaussianProcess, Round, CalendarEffects)
 _CLASSES += (KernelPosterior,)  # of which rows are linearized: a mean alone

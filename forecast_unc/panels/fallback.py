@@ -10,7 +10,7 @@ import pandas as pd
 from scipy import stats
 from scipy.special import stdtr, stdtrit
 
-from forecast_unc._checks import counted
+from forecast_unc._text import counted
 from forecast_unc._typing import Array
 from forecast_unc.distributions.export import nixtla_tails
 from forecast_unc.panels.panel import OneSeries, Panel

@@ -19,7 +19,7 @@ from forecast_unc._progress import tqdm
 from forecast_unc._typing import Array
 from forecast_unc.distributions import export
 from forecast_unc.evaluation.folds import Model, contenders
-from forecast_unc.forecasting.horizon.step import PROPAGATIONS, Propagation
+from forecast_unc.forecasting.horizon.types import PROPAGATIONS, Propagation
 from forecast_unc.panels.checkpoints import in_parts, write
 from forecast_unc.panels.fallback import FEW, FEW_BOUND, Answer, Lent, answer, lend
 from forecast_unc.panels.groups import POINTS, SAID, Steps

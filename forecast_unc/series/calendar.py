@@ -230,6 +230,11 @@ def check_changes(index: pd.Index[Any], parts: tuple[Any, ...]) -> None:
                 raise refusal("calendar", must, f"{part!r} at {index.freqstr}", "Leave it out.")  # type: ignore[attr-defined]
 
 
+def check_effects(index: pd.Index[Any], words: tuple[str, ...]) -> None:
+    """Raise unless an index has times for which each word has effects."""
+    effect_inputs(index[:1], words)
+
+
 def calendar_inputs(
     index: pd.Index[Any], parts: tuple[Any, ...], periods: tuple[int, ...]
 ) -> Array:

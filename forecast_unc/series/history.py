@@ -13,7 +13,7 @@ from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Flags
 from forecast_unc.series import times
 from forecast_unc.series.exog import check_exog, check_uncertainty
-from forecast_unc.series.values import check_follows, check_is_series, check_series, check_y_std
+from forecast_unc.series.values import check_follows, check_series, check_y_std
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,17 +59,20 @@ class History:
 
     @classmethod
     def checked(
-        cls, y: object, exog: object = None, y_std: object = None, columns: pd.Index | None = None
+        cls,
+        y: pd.Series[Any],
+        exog: object = None,
+        y_std: object = None,
+        columns: pd.Index | None = None,
     ) -> Self:
         """The history of a user's series, or an error in terms of it; `columns` None: any."""
-        series = check_is_series(y)
-        values, index = check_series(series)
+        values, index = check_series(y)
         regressors = check_exog(exog, index, columns, "y")
         stds = check_y_std(y_std, values, index)
         if columns is None:
             columns = exog.columns if isinstance(exog, pd.DataFrame) else pd.Index([])
         none = np.full(len(values), np.nan)
-        return cls(values, stds, index, regressors, columns, series.name, none)
+        return cls(values, stds, index, regressors, columns, y.name, none)
 
     @property
     def given(self) -> Array:
@@ -94,7 +97,7 @@ class History:
         missing = int(np.isnan(self.y[::-1]).argmin()) if len(self.y) else 0
         return self.part(0, len(self.y) - missing) if missing else self
 
-    def alike(self, y: object, exog: object = None, y_std: object = None) -> Self:
+    def alike(self, y: pd.Series[Any], exog: object = None, y_std: object = None) -> Self:
         """Another series of the same frequency, with the same regressors; see `checked`."""
         other = self.checked(y, exog, y_std, self.columns)
         if times.spacing(self.index) != times.spacing(other.index):
@@ -106,7 +109,7 @@ class History:
             raise refusal("y", must, times.index_kind(other.index), remedy)
         return other
 
-    def followed_by(self, y_new: object, exog: object = None, y_std: object = None) -> Self:
+    def followed_by(self, y_new: pd.Series[Any], exog: object = None, y_std: object = None) -> Self:
         """The history with its outliers and the values that came next, without a gap."""
         series = check_follows(y_new, self.index)
         values, _ = check_series(series, "y_new", all_missing=True)

@@ -15,7 +15,8 @@ from pandas.errors import OutOfBoundsDatetime, OutOfBoundsTimedelta
 from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import CustomBusinessDay, Day, Tick
 
-from forecast_unc._checks import check_choice, counted, first_true, frozen, refusal
+from forecast_unc._checks import check_choice, first_true, frozen, refusal
+from forecast_unc._text import counted
 from forecast_unc._typing import Array, Positions
 
 # Stretches whose frequency is inferred, of each length and chosen each way, at .1 to .3 ms each.

@@ -8,19 +8,21 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import LARGEST, SMALLEST, counted, first_true, refusal
+from forecast_unc._checks import LARGEST, SMALLEST, first_true, refusal
+from forecast_unc._text import counted
 from forecast_unc._typing import Array
 from forecast_unc.series.times import format_time, future_index, regular_index
 
 _LIBRARIES = ("polars.", "pyarrow.", "modin.", "cudf.")  # that narwhals reads, eagerly
 
 
-def check_series(y: object, name: str = "y", all_missing: bool = False) -> tuple[Array, pd.Index]:
+def check_series(
+    y: pd.Series[Any], name: str = "y", all_missing: bool = False
+) -> tuple[Array, pd.Index]:
     """A copy of the values (n,), NaN where missing, and the regular index of a series.
 
     `all_missing`: whether all values may be missing.
     """
-    y = check_is_series(y, name)
     index = regular_index(y.index, name)
     values = numeric_values(y, name)
     if len(values) and np.isnan(values).all() and not all_missing:
@@ -65,9 +67,8 @@ def check_is_series(
     raise refusal(name, "be one series", got, remedy, TypeError)
 
 
-def numeric_values(y: object, name: str = "y") -> Array:
+def numeric_values(y: pd.Series[Any], name: str = "y") -> Array:
     """A copy of the values (n,) of a numeric series with any index, NaN where missing."""
-    y = check_is_series(y, name)
     types = pd.api.types
     real = types.is_integer_dtype(y.dtype) or types.is_float_dtype(y.dtype)
     if not real and (len(y) or types.is_complex_dtype(y.dtype)):
@@ -103,9 +104,8 @@ def check_varies(values: Array) -> None:
         raise refusal("y", "vary", got, remedy)
 
 
-def check_follows(y_new: object, index: pd.Index) -> pd.Series[Any]:
+def check_follows(y_new: pd.Series[Any], index: pd.Index) -> pd.Series[Any]:
     """New values on the times that follow a regular index, or an error if they leave a gap."""
-    y_new = check_is_series(y_new, "y_new")
     expected = future_index(index, max(1, len(y_new)))
     if not y_new.index.equals(expected):
         ours, theirs = (str(getattr(times, "tz", None)) for times in (expected, y_new.index))

@@ -1,54 +1,56 @@
-"""Specifications with nothing left open, from the arguments of a forecaster and a series."""
+"""The choice: specifications with nothing left open, from arguments and a series."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import cache
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from forecast_unc._checks import first_true, refusal
-from forecast_unc._typing import Array, Flags
-from forecast_unc.forecasting.choose.screen import excursions, gross_outliers, last_shift
-from forecast_unc.forecasting.choose.specification import (
+from forecast_unc._checks import refusal
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.choose.arguments import (
     Arguments,
-    Calibrate,
-    Specification,
-    as_lags,
-    check_length,
+    check_within,
+    deepest,
+    differences_or,
+    given_lags,
     is_auto,
+    periods_of,
     value_or,
 )
-from forecast_unc.forecasting.choose.table import MOST_ROWS, PLAIN, Candidate, candidates
-from forecast_unc.forecasting.models.counts import CountSpecification, are_counts
-from forecast_unc.forecasting.models.design import complete_rows
-from forecast_unc.forecasting.models.effects import (
-    NO_EFFECTS,
-    NO_EXOG,
-    CalendarEffects,
-    ExogEffects,
+from forecast_unc.forecasting.choose.specification import (
+    LEAST_BEYOND,
+    LOOK_AHEAD,
+    MOST_AHEAD,
+    WIDEST,
+    Averaging,
+    CountSpecification,
+    MemberSpecification,
+    Rules,
+    SmoothingSpecification,
+    Specification,
+    are_counts,
+    check_length,
 )
-from forecast_unc.forecasting.models.lagged import fitted_transform
-from forecast_unc.forecasting.models.smoothing import LEAST_BEYOND, SmoothingSpecification
-from forecast_unc.forecasting.pool.weights import LOOK_AHEAD, MOST_AHEAD, WIDEST, Averaging
+from forecast_unc.forecasting.choose.table import MOST_ROWS, PLAIN, Candidate, candidates
 from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.predictor import as_kernel_regressor
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
 from forecast_unc.series.calendar import (
-    HOLIDAYS,
     calendar_inputs,
     check_calendar,
     check_changes,
-    effect_inputs,
+    check_effects,
     seasonal_periods,
 )
 from forecast_unc.series.exog import check_exog_lags
 from forecast_unc.series.history import History
-from forecast_unc.series.seasons import held_twice, seasons_in
+from forecast_unc.series.rows import CompleteRows
+from forecast_unc.series.seasons import held_twice
 from forecast_unc.series.values import check_varies
 
 # The most rows of an exact process where the choice is left open: with 16 lags a fit of 1000 takes
@@ -77,127 +79,128 @@ _LEAST_REGRESSED = 5
 # Groups of linear weights in GPRegressor; the first is shrunk, the third those of other inputs.
 _LAG_GROUP, _OTHERS = {"shrunk": 0, "free": 1, None: -1}, 2
 
-MemberSpecification = Specification | SmoothingSpecification | CountSpecification
+
+class Choice(NamedTuple):
+    """What is fitted to a series, and by which rules its forecasts are made."""
+
+    specifications: tuple[MemberSpecification, ...]  # one for given lags, else a few to average
+    rules: Rules
+    rows: CompleteRows  # of the series, found on the way
 
 
-@dataclass(frozen=True, eq=False)
-class Rules:
-    """Rules of averaging, calibration and censoring of the forecasts of a series."""
-
-    averaging: Averaging
-    periods: tuple[int, ...]  # seasonal, shortest first
-    calibrate: Calibrate  # whether bands are as wide as errors inside the training part say
-    lower: float = -np.inf  # the bound at which forecasts are censored
-    lower_given: bool = False  # one that was chosen is dropped where a value is below it
-    upper: float = np.inf
-    whole: bool = False  # forecasts are rounded to whole numbers
-    otherwise: MemberSpecification | None = None  # what answers where no specification suits
-
-
-def resolve(
-    arguments: Arguments, history: History
-) -> tuple[tuple[MemberSpecification, ...], Rules]:
-    """Specifications with nothing left open: one for lags of one's own, else a few to average."""
-    periods, lower = _periods(arguments, history), _bound(arguments, history)
+def resolve(arguments: Arguments, history: History) -> Choice:
+    """Specifications with nothing left open, from the arguments and the series."""
+    periods = periods_of(arguments, history)
+    lower = _bound(arguments, history)
     upper = np.inf if arguments.upper is None else float(arguments.upper)
     check_within(history, lower, upper)
     check_exog_lags(arguments.exog_lags, history.exog.shape[1])
-    given, measured_from = arguments.lower is not None, lower if np.isfinite(lower) else 0.0
     check_changes(history.index, check_calendar(value_or(arguments._inputs, None)))
-    otherwise = _otherwise(arguments, history, measured_from)
+    rows = CompleteRows(history.y)
+    if is_auto(arguments.lags):
+        specifications, rules = _automatic(arguments, history, rows, periods, lower)
+    else:
+        check_varies(history.y)
+        one = _as_given(arguments, len(history.y), rows, periods)
+        specifications = (replace(one, lower=_measured_from(lower)),)
+        rules = Rules(Averaging(), periods, value_or(arguments.calibrate, False))
+    check_effects(history.index, arguments._effects)
+    given = arguments.lower is not None
+    rules = replace(rules, lower=lower, lower_given=given, upper=upper)
+    return Choice(specifications, rules, rows)
+
+
+def _automatic(
+    arguments: Arguments,
+    history: History,
+    rows: CompleteRows,
+    periods: tuple[int, ...],
+    lower: float,
+) -> tuple[tuple[MemberSpecification, ...], Rules]:
+    """The specifications to average, from the rows of the table that suit the series."""
+    origin = _measured_from(lower)
+    otherwise = _otherwise(arguments, history, origin)
     if otherwise is None:
         check_varies(history.y)
-    if not is_auto(arguments.lags):
-        one = replace(_as_given(arguments, history, periods), lower=measured_from)
-        calibrate = value_or(arguments.calibrate, False)
-        rules = Rules(Averaging(), periods, calibrate, lower, given, upper)
-        return _with_effects([one], arguments, history, rules)
     n = int((~np.isnan(history.y)).sum())
     periods = tuple(period for period in periods if n >= period + LEAST_BEYOND)
-    season = periods[0] if periods else 0
     not_found: tuple[int, ...] = ()
     if is_auto(arguments.seasonal_period) and not periods:
         not_found = held_twice(history.y, seasonal_periods(history.index)[:1])
     zeros = np.count_nonzero(history.y == 0.0) >= _FEWEST_ZEROS
     whole = bool(lower == 0.0 and zeros and are_counts(history.y))
-    found: list[MemberSpecification] = []
-    without = "; without the regressors" if history.exog.shape[1] else ""
-    for candidate in candidates(
-        history.y - measured_from,
-        periods,
-        arguments.transform is not None,
-        history.exog.shape[1] > 0,
-        whole
-        and not (why_no_smoothing(arguments, history, ()) or arguments._effects)
-        and is_auto(arguments.transform),
-        not_found,
-    ):
-        most = min(arguments.max_train or candidate.rows, candidate.rows)
-        if candidate.model == "counts":
-            found.append(CountSpecification(most, candidate.why + without))
-        elif candidate.model == "smoothing":
-            if why_no_smoothing(arguments, history, periods):
-                continue
-            period, why = max(candidate.periods, default=1), candidate.why
-            form = value_or(arguments.transform, candidate.transform)
-            own = SmoothingSpecification(period, form, most, why, measured_from, weight=_SMOOTHING)
-            found.append(own)
-        elif candidate.model == "linear" and (
-            arguments.regressor is not None or arguments.noise != "process"
-        ):
-            continue
-        else:
-            one = _completed(arguments, candidate, history)
-            n_rows = _n_rows(history.y, one.lags, one.differences, one.max_train)
-            if otherwise is None or not history.exog.shape[1] or n_rows >= _LEAST_REGRESSED:
-                found.append(replace(one, lower=measured_from))
+    regressed = history.exog.shape[1] > 0
+    members = [
+        _member(arguments, candidate, history, rows, origin)
+        for candidate in candidates(
+            history.y - origin,
+            periods,
+            arguments.transform is not None,
+            regressed,
+            whole
+            and not (why_no_smoothing(arguments, history, ()) or arguments._effects)
+            and is_auto(arguments.transform),
+            not_found,
+        )
+        if _suits(arguments, candidate, history, periods)
+    ]
+    if otherwise is not None and regressed:
+        members = [
+            one
+            for one in members
+            if not isinstance(one, Specification) or _n_rows(one, rows) >= _LEAST_REGRESSED
+        ]
+    season = periods[0] if periods else 0
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
-    rule = Averaging(True, WIDEST, look_ahead, disagreement=True)
     # A model of counts alone is as wide as its states say.
-    counted = all(isinstance(one, CountSpecification) for one in found)
-    calibrate = value_or(arguments.calibrate, arguments.noise == "process" and not counted)
+    counted = all(isinstance(one, CountSpecification) for one in members)
     # Smoothing of zeros alone is narrower than a whole number: rounded it had no variance.
-    whole = whole and bool(counted or np.nanmax(history.y))
-    rules = Rules(rule, periods, calibrate, lower, given, upper, whole, otherwise)
-    return _with_effects(_distinct(found, history.y), arguments, history, rules)
+    rules = Rules(
+        Averaging(True, WIDEST, look_ahead, disagreement=True),
+        periods,
+        value_or(arguments.calibrate, arguments.noise == "process" and not counted),
+        whole=whole and bool(counted or np.nanmax(history.y)),
+        otherwise=otherwise,
+    )
+    return _distinct(members, rows), rules
 
 
-def _with_effects(
-    found: Iterable[MemberSpecification], arguments: Arguments, history: History, rules: Rules
-) -> tuple[tuple[MemberSpecification, ...], Rules]:
-    """Specifications with effects on their levels, learned once a transform.
+def _suits(
+    arguments: Arguments, candidate: Candidate, history: History, periods: tuple[int, ...]
+) -> bool:
+    """Whether what was given leaves room for a kind of candidate."""
+    if candidate.model == "smoothing":
+        return not why_no_smoothing(arguments, history, periods)
+    if candidate.model == "linear":
+        return arguments.regressor is None and arguments.noise == "process"
+    return True
 
-    Those of the calendar for all, those of regressors for smoothing, which has no other inputs.
-    """
-    words, (index, exog) = arguments._effects, (history.index, history.exog)
 
-    @cache
-    def learned(transform: str | None, lower: float) -> tuple[CalendarEffects, ExogEffects]:
-        try:
-            levels = fitted_transform(transform, lower, history).forward(history.y)
-        except ValueError:  # that it does not suit the series is said by the fit
-            return NO_EFFECTS, NO_EXOG
-        days = CalendarEffects.learn(words, levels, index, rules.periods) if words else NO_EFFECTS
-        if not exog.shape[1]:
-            return days, NO_EXOG
-        levels, lags = levels - days.at(index), arguments.exog_lags
-        return days, ExogEffects.learn(levels, index, exog, lags, rules.periods)
-
-    def with_own(one: MemberSpecification) -> MemberSpecification:
-        if isinstance(one, CountSpecification):
-            return one
-        days, of_exog = learned(one.transform, one.lower)
-        if isinstance(one, SmoothingSpecification):
-            what = "without the regressors"
-            if of_exog.weights is not None:
-                what = "effects of the regressors are taken out before"
-            why = f"{one.why}; {what}" if exog.shape[1] else one.why
-            return replace(one, calendar_effects=days, exog_effects=of_exog, why=why)
-        return replace(one, calendar_effects=days)
-
-    if not words and not exog.shape[1]:
-        return tuple(found), rules
-    return tuple(with_own(one) for one in found), rules
+def _member(
+    arguments: Arguments,
+    candidate: Candidate,
+    history: History,
+    rows: CompleteRows,
+    origin: float,
+) -> MemberSpecification:
+    """The specification of a candidate, with what was given in the place of its own."""
+    regressed = history.exog.shape[1] > 0
+    most = min(arguments.max_train or candidate.rows, candidate.rows)
+    if candidate.model == "counts":
+        without = "; without the regressors" if regressed else ""
+        return CountSpecification(most, candidate.why + without)
+    if candidate.model == "smoothing":
+        return SmoothingSpecification(
+            period=max(candidate.periods, default=1),
+            transform=value_or(arguments.transform, candidate.transform),
+            max_train=most,
+            why=candidate.why,
+            lower=origin,
+            weight=_SMOOTHING,
+            effects=arguments._effects,
+            exog_lags=arguments.exog_lags if regressed else None,
+        )
+    return replace(_completed(arguments, candidate, history, rows), lower=origin)
 
 
 def _otherwise(
@@ -211,57 +214,6 @@ def _otherwise(
     why = "level and trend alone: too few values for more, or none that differ"
     why += "; regressors are left out" if history.exog.shape[1] else ""
     return SmoothingSpecification(1, transform, most, why, lower)
-
-
-def without_outliers(arguments: Arguments, history: History) -> History:
-    """The history with gross outliers treated as missing, unless they are to be kept.
-
-    None on a holiday or a rare value of a regressor, nor where half of the rows would go with them.
-    Where what to fit is left open, excursions of the level are outliers, too.
-    """
-    if arguments.outliers == "keep":
-        return history
-    periods = _suggested(arguments, history)
-    outliers = gross_outliers(history.given, periods)
-    if outliers.any():
-        outliers &= ~_unusual(arguments, history)
-    found = history.without(outliers)
-    if _is_open(arguments, history):
-        # not of one value alone, such as zeros, which may be right and are named
-        runs = excursions(found.y, min(periods, default=1))
-        away = [run for run in runs if np.ptp(found.y[run])]
-        for run in away:
-            outliers[run] = True
-        return history.without(outliers) if away else found
-    if is_auto(arguments.lags) or not outliers.any():
-        return found
-    lags, differences = _given_lags(arguments)
-    if _deepest(lags) + sum(differences) >= len(found.y):  # before a range becomes numbers
-        return found
-    rows = [complete_rows(y, tuple(lags), differences).sum() for y in (found.y, found.given)]
-    return found if 2 * rows[0] >= rows[1] else history
-
-
-def since_last_shift(arguments: Arguments, history: History) -> History:
-    """The history from its last gross shift of the level on, where what to fit is left open.
-
-    Of 2,412 series of competitions 5 have one: CRPS without the values before -43 %, error 32.
-    """
-    if arguments.outliers == "keep" or not _is_open(arguments, history):
-        return history
-    period = min(_suggested(arguments, history), default=1)
-    before = last_shift(history.y, period)
-    if before:
-        y = history.y.copy()
-        for run in excursions(y, period):
-            y[run] = np.nan  # the way back from one is no shift
-        before = last_shift(y, period)
-    return replace(history.part(before), shifted=before) if before else history
-
-
-def _is_open(arguments: Arguments, history: History) -> bool:
-    """Whether lags are left open, and no regressors are given, which may explain a level."""
-    return is_auto(arguments.lags) and not history.exog.shape[1]
 
 
 def why_no_smoothing(arguments: Arguments, history: History, periods: tuple[int, ...]) -> list[str]:
@@ -278,38 +230,16 @@ def why_no_smoothing(arguments: Arguments, history: History, periods: tuple[int,
     return [f"{name} was given" for name, is_given in given.items() if is_given] + several
 
 
-def check_within(history: History, lower: float, upper: float) -> None:
-    """Raise unless no value of a history is beyond a bound."""
-    for name, end, beyond, rule, other, no_bound in (
-        ("lower", lower, history.y < lower, "at most", "smaller", "-np.inf"),
-        ("upper", upper, history.y > upper, "at least", "larger", "None"),
-    ):
-        if (at := first_true(beyond)) is not None:
-            got = f"{end:g}, and y is {history.y[at]:g} at {history.time(at)}"
-            remedy = f"Take a {other} one, or {name}={no_bound} for none."
-            raise refusal(name, f"be {rule} every value of y", got, remedy)
-
-
-def _periods(arguments: Arguments, history: History) -> tuple[int, ...]:
-    """Seasonal periods: those given, or those of the index that the data show."""
-    if arguments.seasonal_period is None:
-        return ()
-    if is_auto(arguments.seasonal_period):
-        return seasons_in(history.y, seasonal_periods(history.index))
-    return tuple(sorted(set(as_lags("seasonal_period", arguments.seasonal_period, upto=False))))
-
-
-def _suggested(arguments: Arguments, history: History) -> tuple[int, ...]:
-    """Seasonal periods: those given, or all that the index suggests."""
-    auto = is_auto(arguments.seasonal_period)
-    return seasonal_periods(history.index) if auto else _periods(arguments, history)
-
-
 def _bound(arguments: Arguments, history: History) -> float:
     """The lower bound: that given, or 0 for what is never negative; -inf for none."""
     if arguments.lower is not None:
         return float(arguments.lower)
     return 0.0 if is_auto(arguments.lags) and never_negative(history.y) else -np.inf
+
+
+def _measured_from(lower: float) -> float:
+    """Origin of a transform: the bound, or 0 without one."""
+    return lower if np.isfinite(lower) else 0.0
 
 
 def never_negative(y: Array) -> str:
@@ -329,38 +259,15 @@ def never_negative(y: Array) -> str:
     return ""
 
 
-def _unusual(arguments: Arguments, history: History) -> Flags:
-    """Times of a holiday, or of a regressor outside the central 90 % of its values, (n,)."""
-    parts = check_calendar(value_or(arguments._inputs, None))
-    holidays = tuple(part for part in parts if not isinstance(part, str))
-    words = tuple(word for word in arguments._effects if word.startswith(HOLIDAYS))
-    days = effect_inputs(history.index, words).values()
-    low, high = np.quantile(history.exog, [0.05, 0.95], axis=0)
-    rare = (history.exog < low) | (history.exog > high)
-    given = calendar_inputs(history.index, holidays, ()).T
-    return np.asarray(np.vstack([rare.T, given, *days]).any(axis=0))
-
-
-def _given_lags(arguments: Arguments) -> tuple[Sequence[int], tuple[int, ...]]:
-    """Lags of one's own, which may be a long range, and differences."""
-    return as_lags("lags", arguments.lags, upto=True), _differences(arguments, ())
-
-
-def _differences(arguments: Arguments, otherwise: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(as_lags("differences", value_or(arguments.differences, otherwise), upto=False))
-
-
-def _deepest(lags: Sequence[int]) -> int:
-    return lags[-1] if isinstance(lags, range) else max(lags)
-
-
-def _as_given(arguments: Arguments, history: History, periods: tuple[int, ...]) -> Specification:
-    """The one specification of lags of one's own: what else is left open is plain."""
-    lags, differences = _given_lags(arguments)
-    check_length(len(history.y), _deepest(lags), differences)  # before a range becomes numbers
+def _as_given(
+    arguments: Arguments, n: int, rows: CompleteRows, periods: tuple[int, ...]
+) -> Specification:
+    """The one specification of given lags for n values: what else is left open is plain."""
+    lags, differences = given_lags(arguments)
+    check_length(n, deepest(lags), differences)  # before a range becomes numbers
     one = _filled(arguments, PLAIN, tuple(lags), periods)
-    n_rows = _n_rows(history.y, one.lags, differences, arguments.max_train)
-    if arguments.regressor is None and n_rows > _MOST_EXACT and arguments.noise == "process":
+    many = _n_rows(one, rows) > _MOST_EXACT
+    if arguments.regressor is None and many and arguments.noise == "process":
         regressor = ReducedRankGPRegressor(
             n_support=_CENTERS,
             objective="bound",
@@ -373,17 +280,19 @@ def _as_given(arguments: Arguments, history: History, periods: tuple[int, ...]) 
     return one
 
 
-def _completed(arguments: Arguments, candidate: Candidate, history: History) -> Specification:
+def _completed(
+    arguments: Arguments, candidate: Candidate, history: History, rows: CompleteRows
+) -> Specification:
     """A candidate of the automatic choice, with what was given in the place of its own."""
     periods = candidate.periods
     prior_mean = value_or(arguments.prior_mean, candidate.prior_mean)
-    differences = _differences(arguments, candidate.differences)
-    lags = _affordable(candidate.lags, history.y, differences)
+    differences = differences_or(arguments, candidate.differences)
+    lags = _affordable(candidate.lags, rows, differences)
     if prior_mean == "seasonal" and periods:
         lags = tuple(sorted({*lags, periods[0]}))
     if candidate.calendar == "profile":
         n_effects = calendar_inputs(history.index[:1], ("profile",), periods).shape[1]
-        if _n_rows(history.y, lags, differences, candidate.rows) < _ROWS_AN_EFFECT * n_effects:
+        if rows.count(lags, differences, candidate.rows) < _ROWS_AN_EFFECT * n_effects:
             candidate = replace(candidate, calendar=None)
     one = _filled(arguments, candidate, lags, periods)
     regressor, why = one.regressor, candidate.why
@@ -437,7 +346,7 @@ def _filled(
     return Specification(
         regressor=regressor,
         lags=lags,
-        differences=_differences(arguments, candidate.differences),
+        differences=differences_or(arguments, candidate.differences),
         periods=periods,
         transform=value_or(arguments.transform, candidate.transform),
         prior_mean=prior_mean,
@@ -445,32 +354,28 @@ def _filled(
         max_train=arguments.max_train,
         noise=arguments.noise,
         exog_lags=arguments.exog_lags,
+        effects=arguments._effects,
         why=candidate.why,
     )
 
 
 def _distinct(
-    found: Iterable[MemberSpecification], values: Array
+    members: Iterable[MemberSpecification], rows: CompleteRows
 ) -> tuple[MemberSpecification, ...]:
     """Without repeats, which what was given can make of different candidates."""
     kept: dict[tuple[Any, ...], MemberSpecification] = {}
-    for one in found:
+    for one in members:
         key: tuple[Any, ...] = (one.described(),)
         if isinstance(one, Specification):
-            n_rows = _n_rows(values, one.lags, one.differences, one.max_train)
-            key += n_rows, repr(one.regressor.get_params() | {"random_state": None})
+            regressor = repr(one.regressor.get_params() | {"random_state": None})
+            key += _n_rows(one, rows), regressor
         kept.setdefault(key, one)
     return tuple(kept.values())
 
 
-def _n_rows(
-    values: Array, lags: tuple[int, ...], differences: tuple[int, ...], most: int | None
-) -> int:
-    """Rows that are learned from."""
-    if len(values) <= max(lags) + sum(differences):
-        return 0
-    n_rows = int(complete_rows(values, lags, differences).sum())
-    return n_rows if most is None else min(n_rows, most)
+def _n_rows(one: Specification, rows: CompleteRows) -> int:
+    """Number of rows that a specification learns from."""
+    return rows.count(one.lags, one.differences, one.max_train)
 
 
 def _check_prior_mean(
@@ -488,14 +393,14 @@ def _check_prior_mean(
 
 
 def _affordable(
-    lags: tuple[int, ...], values: Array, differences: tuple[int, ...]
+    lags: tuple[int, ...], rows: CompleteRows, differences: tuple[int, ...]
 ) -> tuple[int, ...]:
     """The lags without the deepest that gaps in the values leave too few rows to learn from."""
-    if not np.isnan(values).any():
+    if not np.isnan(rows.values).any():
         return lags
     while len(lags) > 1:
-        enough = min(2 * len(lags) + 10, len(values) // 3)
-        if complete_rows(values, lags, differences).sum() >= enough:
+        enough = min(2 * len(lags) + 10, len(rows.values) // 3)
+        if rows.count(lags, differences) >= enough:
             break
         lags = lags[:-1]
     return lags

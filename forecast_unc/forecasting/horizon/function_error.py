@@ -1,16 +1,10 @@
-"""Sources of the steps' covariance: the error of one function that they share, and the parts."""
-
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple, Self
+"""The error of one function that the steps of a horizon share."""
 
 import numpy as np
 from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dtbtrs, dtrtri
+from scipy.linalg.lapack import dtbtrs
 
 from forecast_unc._typing import Array, Positions
-from forecast_unc.forecasting.models.design import LevelMap
 from forecast_unc.regression.posterior import Posterior
 
 
@@ -87,128 +81,3 @@ class FunctionError:
         self._chol, self._loadings = chol, np.vstack([self._loadings, row])
         self._innovations = np.append(self._innovations, innovation / std)
         self._observed.append(last)
-
-
-class Scales(NamedTuple):
-    """Scale of the levels, and variances of the noises in units of its square."""
-
-    scale: float
-    noise_var: float  # part of the series
-    observation_var: float  # of the observations alone
-
-
-@dataclass(frozen=True, eq=False)
-class LinearRecursion:
-    r"""Future levels :math:`y = A_0 z_0 + A_y y + e + \varepsilon` from a start of covariance S.
-
-    .. math::
-
-        \mathrm{Cov}[y] = M (s^2 I + K + A_0 C_0' + C_0 A_0' + A_0 S A_0') M', \quad
-        M = (I - A_y)^{-1}, \; K = \mathrm{Cov}(e), \; C_0 = \mathrm{Cov}(e, z_0),
-
-    with e the error of the function; in units of scale^2, but for what the methods return.
-    """
-
-    weights: Array  # (h, b + h), the rows a_t of A; zero from y_t on
-    shared: Array  # (h, b + h), C_tu = Cov(e_t, z_u); zero from y_t on
-    function_var: Array  # (h,), Var e_t
-    scales: Scales  # s^2
-    start_cov: Array  # (b, b), S, of the last p levels and, independent, the uncertain regressors
-    n_levels: int  # p
-
-    @classmethod
-    def along(
-        cls, rows: Array, maps: LevelMap, scales: Scales, function_cov: Array, start_cov: Array
-    ) -> Self:
-        """Recursion of rows a_t, with errors of the function independent of the start."""
-        own, shared = np.diagonal(function_cov), np.zeros_like(rows)
-        recursion = cls(rows, shared, own, scales, start_cov, maps.depth)
-        # Cov(e_t, y_u) = K_t. M_u.
-        shared[:, len(start_cov) :] = np.tril(function_cov @ recursion.response.T, -1)
-        return recursion
-
-    def covariance(self) -> Array:
-        """Covariance of the next observations from a known start, (h, h): without the last term."""
-        cov = self._from_known()
-        cov.flat[:: len(cov) + 1] += self.scales.observation_var
-        return self.scales.scale**2 * cov
-
-    def parts(self) -> dict[str, Array]:
-        """Parts, (h, h) each, of the next observations: docs/theory/questions.md; else zero."""
-        h, b, p = len(self.weights), len(self.start_cov), self.n_levels
-        scale, noise_var, observation_var = self.scales
-        propagated = self._from_known()
-        propagated.flat[:: h + 1] -= self.function_var + noise_var
-        parts = {"noise": noise_var * np.eye(h), "function_own": np.diag(self.function_var)}
-        if observation_var > 0.0:
-            parts["noise_observation"] = observation_var * np.eye(h)
-        if self.shared.any():
-            lower = np.tril(self.shared[:, b:], -1)
-            shared = lower + lower.T
-            shared.flat[:: h + 1] = 2.0 * np.einsum("ij,ij->i", self.weights, self.shared)
-            parts["function_shared"] = shared
-            propagated -= shared
-        parts["inputs_propagated"] = propagated
-        for name, of in (("inputs_missing", slice(p)), ("inputs_regressors", slice(p, b))):
-            if self.start_cov[of, of].any():
-                root = self.response @ self.weights[:, of]
-                part = root @ self.start_cov[of, of] @ root.T
-                parts[name] = 0.5 * (part + part.T)
-        return {name: scale**2 * part for name, part in parts.items()}
-
-    @cached_property
-    def response(self) -> Array:
-        """M, (h, h), of the levels to what the steps add."""
-        h = len(self.weights)
-        inverse, _ = dtrtri(np.eye(h) - self.weights[:, -h:], lower=1, unitdiag=1)
-        return np.asarray(inverse)
-
-    def _from_known(self) -> Array:
-        """Covariance of the next levels from a known start."""
-        b, added = len(self.start_cov), np.diag(self.function_var + self.scales.noise_var)
-        if self.shared.any():
-            # Cov(e_t, e_u) = Cov(e_t, y_u) - a_u . Cov(e_t, z) for u < t
-            lower = np.tril(self.shared[:, b:] - self.shared @ self.weights.T, -1)
-            crossed = self.weights[:, :b] @ self.shared[:, :b].T
-            added += lower + lower.T + crossed + crossed.T
-        cov = self.response @ added @ self.response.T
-        return np.asarray(0.5 * (cov + cov.T))  # the product is symmetric but for roundoff
-
-
-class Step(NamedTuple):
-    """A step of moment matching: its standardized change, and what its variance is made of."""
-
-    mean: float
-    weights: Array  # (q,), on the coordinates of its inputs
-    shared: Array | None  # (n,), covariance of the function's error with the coordinates so far
-    learned: float  # of the function's variance, what observations on the way took away
-
-
-def parts_of_matching(
-    maps: LevelMap, scales: Scales, steps: Sequence[Step], function_var: Array, start_cov: Array
-) -> dict[str, Array]:
-    """Parts of the covariance that moment matching found, to first order: of its mean slopes."""
-    through, carried = passed_on(maps, np.array([step.weights for step in steps]))
-    shared = np.zeros_like(through)
-    for row, step in zip(shared, steps, strict=True):
-        if step.shared is not None:
-            row[: len(step.shared)] = step.shared
-    # at the mean inputs, less what observations on the way took away
-    own = function_var - np.array([step.learned for step in steps])
-    return LinearRecursion(through + carried, shared, own, scales, start_cov, maps.depth).parts()
-
-
-def passed_on(maps: LevelMap, weights: Array) -> tuple[Array, Array]:
-    """Rows (h, b + h) of each level's weights on z: through its inputs, and as it is carried on.
-
-    Weights (h, q + u) are those of each change on lagged levels and u uncertain regressors.
-    """
-    h, p, regressors = len(weights), maps.depth, weights.shape[1] - len(maps.lagged)
-    first = p + h * regressors
-    coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
-    steps, uncertain = np.arange(h)[:, None], p + np.arange(h * regressors)
-    at = np.hstack([coordinate[p + steps - maps.lagged], uncertain.reshape(h, regressors)])
-    through, carried = np.zeros((2, h, first + h))
-    np.add.at(through, (steps, at), weights)
-    carried[steps, coordinate[p + steps - maps.own]] = -maps.carried
-    return through, carried

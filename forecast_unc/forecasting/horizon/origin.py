@@ -6,14 +6,8 @@ import numpy as np
 
 from forecast_unc._typing import Array, Flags
 from forecast_unc.forecasting.horizon.function_error import FunctionError
-from forecast_unc.forecasting.horizon.step import (
-    Method,
-    MomentMatching,
-    OneStepModel,
-    Past,
-    Trajectory,
-    at_step,
-)
+from forecast_unc.forecasting.horizon.step import MomentMatching, Trajectory, at_step
+from forecast_unc.forecasting.horizon.types import Method, OneStepModel, Past
 
 # A complete window is looked for so many steps back; each step costs the moments of one.
 _FARTHEST = 1000

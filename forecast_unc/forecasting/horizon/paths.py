@@ -9,14 +9,8 @@ from scipy.special import ndtri
 from forecast_unc._checks import generator
 from forecast_unc._typing import Array, Positions
 from forecast_unc.forecasting.horizon.origin import RunIn
-from forecast_unc.forecasting.horizon.step import (
-    Future,
-    Method,
-    OneStepModel,
-    Trajectory,
-    at_step,
-    check_stable,
-)
+from forecast_unc.forecasting.horizon.step import Trajectory, at_step, check_stable
+from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.regression.kernels import lower_root
 from forecast_unc.regression.posterior import FunctionSample, Posterior, check_positive_variance

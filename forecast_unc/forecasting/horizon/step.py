@@ -2,83 +2,16 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Literal, NamedTuple, get_args
+from typing import Literal
 
 import numpy as np
 from scipy.linalg import block_diag
 
-from forecast_unc._checks import RandomState
-from forecast_unc._typing import Array, Flags, Positions
+from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.joint import Diverged
-from forecast_unc.forecasting.horizon.function_error import FunctionError, Scales, Step
-from forecast_unc.forecasting.models.design import Differencing, LevelMap
-from forecast_unc.regression.posterior import Posterior, Unstable, check_positive_variance
-
-Propagation = Literal["auto", "exact", "taylor", "mixture", "monte_carlo", "naive"]
-PROPAGATIONS: tuple[str, ...] = get_args(Propagation)
-
-
-class Method(NamedTuple):
-    """Propagation of uncertainty and its options; see `Forecaster.forecast`."""
-
-    propagation: Propagation = "exact"
-    path_consistent: bool = True
-    n_samples: int = 1000
-    random_state: RandomState = None
-
-
-class Past(NamedTuple):
-    """Observations up to the origin, on the scale of the levels."""
-
-    levels: Array  # (n,), NaN where missing
-    stds: Array  # (n,), of the measurement errors
-    exog: Array  # (n, k)
-    learned: Flags  # (n,), part of the posterior's data
-
-    def before(self, t: int) -> "Past":
-        """The first t values."""
-        return Past(self.levels[:t], self.stds[:t], self.exog[:t], self.learned[:t])
-
-
-class Future(NamedTuple):
-    """Regressors of the h future steps."""
-
-    exog: Array  # (h, k), means where they are uncertain
-    exog_cov: Array | None = None  # (h u, h u), of the first u <= k; all u of step 1, then of 2
-
-    @property
-    def uncertain(self) -> int:
-        """Number u of uncertain regressors."""
-        return 0 if self.exog_cov is None else len(self.exog_cov) // len(self.exog)
-
-
-@dataclass(frozen=True, eq=False)
-class OneStepModel:
-    """A posterior of the next standardized change given [lagged changes; regressors]."""
-
-    posterior: Posterior
-    lags: tuple[int, ...]  # in the order of the posterior's columns
-    differencing: Differencing
-
-    @cached_property
-    def maps(self) -> LevelMap:
-        """Linear maps between inputs and levels."""
-        return LevelMap(self.lags, self.differencing)
-
-    @property
-    def scales(self) -> Scales:
-        """Scale of the levels, and variances of the noises."""
-        posterior = self.posterior
-        return Scales(self.differencing.scale, posterior.noise_var, posterior.observation_var)
-
-    def limit(self, levels: Array) -> float:
-        """Mean or std of a change beyond which a forecast from these levels has diverged."""
-        changes = self.differencing.forward(levels)
-        # Standardized: 1 is a usual change, if the last ones happen to be smaller. The factor is a
-        # choice: what diverges gets there in some steps, and digits are left to say so.
-        return 1e6 * float(np.abs(changes[~np.isnan(changes)]).max(initial=1.0))
+from forecast_unc.forecasting.horizon.function_error import FunctionError
+from forecast_unc.forecasting.horizon.types import Method, OneStepModel, Step
+from forecast_unc.regression.posterior import Unstable, check_positive_variance
 
 
 class Trajectory:

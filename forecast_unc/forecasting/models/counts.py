@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import brentq
@@ -32,9 +32,11 @@ from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.marginals import Map, Table
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.horizon.step import Method
-from forecast_unc.forecasting.models.effects import NO_EFFECTS, NO_EXOG
-from forecast_unc.forecasting.models.lagged import FittedModel
+from forecast_unc.forecasting.choose.specification import LARGEST_COUNT, CountSpecification
+from forecast_unc.forecasting.horizon.types import Method
+from forecast_unc.forecasting.models.base import FittedModel
+from forecast_unc.forecasting.models.effects import NO_EFFECTS
+from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.series.history import Ahead, History
 
 # Discounts of the occurrence; of sizes, with the successes of a negative binomial (inf: Poisson).
@@ -44,24 +46,6 @@ _OCCURRENCE = np.array([0.8, 0.85, 0.9, 0.93, 0.96])
 _SIZE = np.array([(one, r) for one in (0.8, 0.9, 0.96) for r in (0.3, 1.0, 3.0, np.inf)])
 _PRIOR = 2.0  # values that the prior counts for
 _RARE = 1e-10  # probability of sizes of which no more is kept
-LARGEST = 1000.0
-"""Larger counts are as good as continuous."""
-
-
-@dataclass(frozen=True, eq=False)
-class CountSpecification:
-    """Counts with nothing left open."""
-
-    max_train: int  # the most values, the last ones
-    why: str
-    weight: float = 1.0
-
-    calendar_effects: ClassVar = NO_EFFECTS
-    exog_effects: ClassVar = NO_EXOG
-
-    def described(self, power: float | None = None) -> str:
-        """The specification as text."""
-        return "counts with an occurrence and a size"
 
 
 class States(NamedTuple):
@@ -85,17 +69,19 @@ class CountModel(FittedModel):
     states: States = field(repr=False)
 
     made_of = ("specification", "prior", "occurrence", "size")
-    transform, depth = PowerTransform(), 1
+    transform = PowerTransform()
+    taken_out = NO_EFFECTS
+    depth = 1
 
     @classmethod
     def fit(
         cls,
         specification: CountSpecification,
-        history: History,
+        series: TrainingSeries,
         earlier: Sequence[FittedModel] = (),
     ) -> Self:
-        """Learn the weights of the discounts from a history; nothing of an earlier fit is used."""
-        y = _counts(specification, history)
+        """Learn the weights of the discounts from a series; nothing of an earlier fit is used."""
+        y = _counts(specification, series.history)
         known = y[~np.isnan(y)]
         sizes = known[known > 0] - 1.0
         p = (np.count_nonzero(known) + 0.5) / (len(known) + 1.0)
@@ -109,7 +95,7 @@ class CountModel(FittedModel):
             ]
         )
         weights = softmax(occurrence), softmax(size)
-        return cls.made(history, specification, prior, *weights)
+        return cls.made(series.history, specification, prior, *weights)
 
     @classmethod
     def made(
@@ -284,12 +270,6 @@ def log_size(x: Array, r: float, c: Array | float, d: Array | float) -> Array:
     return np.asarray(log_p + betaln(c + r, d + x) - betaln(c, d))
 
 
-def are_counts(y: Array) -> bool:
-    """Whether all observed values are whole numbers from 0 to 1000."""
-    known = y[~np.isnan(y)]
-    return bool(((known >= 0.0) & (known <= LARGEST) & (known == np.round(known))).all())
-
-
 def _discounted(discount: float, start: float, seen: Array) -> Array:
     """s <- discount s + x before each of n values x, and after the last, (n + 1,)."""
     from scipy.signal import lfilter  # kept out of the import: .1 s
@@ -304,11 +284,11 @@ def _counts(specification: CountSpecification, history: History) -> Array:
     """The last values of a history, checked, from one that was observed."""
     y = history.y[-specification.max_train :]
     y = y[(~np.isnan(y)).argmax() :]
-    wrong = (y < 0) | (y > LARGEST) | (y != np.round(y)) & ~np.isnan(y)
+    wrong = (y < 0) | (y > LARGEST_COUNT) | (y != np.round(y)) & ~np.isnan(y)
     if wrong.any():
         place = len(history.y) - len(y) + int(wrong.argmax())
         got = f"{history.y[place]:g} at {history.time(place)}"
-        must = f"hold whole numbers from 0 to {LARGEST:g} for a model of counts"
+        must = f"hold whole numbers from 0 to {LARGEST_COUNT:g} for a model of counts"
         raise refusal("y", must, got, "Fit the forecaster again.")
     if history.stds.any():
         must = "be None for a model of counts, which knows no errors of measurement"

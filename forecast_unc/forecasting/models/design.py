@@ -1,95 +1,24 @@
-"""Levels as training rows: differences and scale, lags, and the errors that rows share."""
+"""Training rows of levels, the errors that they share, and the kind of noise."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, Self, get_args
 
 import numpy as np
 
-from forecast_unc._typing import Array, Flags, Positions
+from forecast_unc._typing import Array, Positions
+from forecast_unc.forecasting.choose.specification import Noise
+from forecast_unc.forecasting.horizon.differencing import LevelMap
 from forecast_unc.regression.errors_in_variables import ErrorKind, ErrorsInVariablesGP, SharedErrors
 from forecast_unc.regression.estimator import KernelRegressor, LeadingMeans
 from forecast_unc.regression.gp import GPRegressor
-
-Noise = Literal["process", "observation", "both", "auto"]
-NOISES: tuple[str, ...] = get_args(Noise)
 
 # "auto" leaves the noise of the process only for so many nats: half of what the evidence of a noise
 # that is not there exceeds by chance in one of twenty series (chi^2 of one parameter), doubled,
 # since the evidence is that of an expansion.
 MARGIN = 4.0
-
-
-@dataclass(frozen=True)
-class Differencing:
-    """Differences at some lags, one after the other, then a shift and a scale."""
-
-    differences: tuple[int, ...]
-    shift: float
-    scale: float
-
-    @classmethod
-    def fit(cls, y: Array, differences: tuple[int, ...]) -> Self:
-        """Scaling by the mean and std of the differences of y that touch no missing value."""
-        changes = difference(y, differences)
-        changes = changes[~np.isnan(changes)]
-        return cls(differences, float(changes.mean()), float(changes.std()))
-
-    def forward(self, y: Array) -> Array:
-        """Standardized differences of (..., n) levels, fewer by the sum of the lags."""
-        return (difference(y, self.differences) - self.shift) / self.scale
-
-
-class LevelMap:
-    """The sparse linear maps between levels, inputs and changes.
-
-    With c the coefficients of prod(1 - B^lag), B the backshift, and covariances over scale^2,
-
-        x_tj = (sum_i c_i y_(t - lag_j - i) - shift) / scale,
-        y_t = scale f(x_t) + shift - sum_(i > 0) c_i y_(t - i).
-    """
-
-    def __init__(self, lags: tuple[int, ...], differencing: Differencing) -> None:
-        polynomial = np.ones(1)
-        for lag in differencing.differences:
-            polynomial = np.convolve(polynomial, [1.0, *np.zeros(lag - 1), -1.0])
-        back = np.flatnonzero(polynomial)
-        coefficients = polynomial[back]
-        self.depth = int(max(lags) + back[-1])  # levels that one step looks back
-        self.lagged = np.add.outer(np.array(lags), back).ravel()  # (l q,), steps back
-        self.combine = np.asarray(np.kron(np.eye(len(lags)), coefficients))  # (l, l q)
-        self.own, self.carried = back[1:], coefficients[1:]  # (q - 1,)
-        self.touched = np.concatenate([[0], self.own, self.lagged])  # steps back, of a whole row
-
-
-def difference(y: Array, lags: tuple[int, ...]) -> Array:
-    """Differences at the lags, one after the other, along the last axis."""
-    for lag in lags:
-        y = y[..., lag:] - y[..., :-lag]
-    return y
-
-
-def lag_embedding(y: Array, lags: tuple[int, ...], exog: Array) -> tuple[Array, Array]:
-    """Rows X (n - max(lags), l + k) of lagged values and regressors (n, k), and their targets."""
-    first = max(lags)
-    past = [y[first - lag : len(y) - lag] for lag in lags]
-    return np.column_stack([*past, exog[first:]]), y[first:].copy()
-
-
-def complete_rows(values: Array, lags: tuple[int, ...], differences: tuple[int, ...]) -> Flags:
-    """Training rows that touch no missing value."""
-    changes = difference(values, differences)
-    X, target = lag_embedding(changes, lags, np.empty((len(changes), 0)))
-    return ~(np.isnan(X).any(axis=1) | np.isnan(target))
-
-
-def interpolated(levels: Array) -> Array:
-    """Levels with straight lines over what is missing, and the nearest value at the ends."""
-    known = np.flatnonzero(~np.isnan(levels))
-    return np.interp(np.arange(len(levels)), known, levels[known])
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from forecast_unc.forecasting.choose.table import lags_for
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.calendar import calendar_inputs, daily_means, effect_inputs
 from forecast_unc.series.exog import lagged
-from forecast_unc.series.history import History
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +49,7 @@ class CalendarEffects:
         return total
 
 
-NO_EFFECTS = CalendarEffects()
+NO_CALENDAR = CalendarEffects()
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,10 +81,19 @@ class ExogEffects:
 NO_EXOG = ExogEffects()
 
 
-def taken_out(specification: Any, history: History) -> Array:
-    """Effects of holidays and regressors that are not in the levels of a model, (n,)."""
-    days = specification.calendar_effects.at(history.index)
-    return np.asarray(days + specification.exog_effects.at(history.exog))
+@dataclass(frozen=True, eq=False)
+class Effects:
+    """Effects that are taken out of the levels of a model: of the calendar, and of regressors."""
+
+    calendar: CalendarEffects = NO_CALENDAR
+    exog: ExogEffects = NO_EXOG
+
+    def at(self, index: Any, exog: Array, before: Array | None = None) -> Array:
+        """The sum of the effects at times of regressors (n, k), after others if there are."""
+        return np.asarray(self.calendar.at(index) + self.exog.at(exog, before))
+
+
+NO_EFFECTS = Effects()
 
 
 def _shrunk(

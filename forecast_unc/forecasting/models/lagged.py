@@ -1,51 +1,46 @@
-"""Fitted models: their protocol, and the model on lagged values. All immutable."""
+"""The model on lagged values of one history. Immutable."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
 from forecast_unc._checks import RandomState, refusal
+from forecast_unc._text import figure, std_in_words
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
-from forecast_unc.distributions.power import POWERS, PowerTransform
+from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.choose.specification import (
     MIN_ROWS,
     Specification,
     check_length,
     deep,
 )
-from forecast_unc.forecasting.horizon.gaussian import LevelJoint, propagate
+from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
+from forecast_unc.forecasting.horizon.gaussian import propagate
 from forecast_unc.forecasting.horizon.origin import run_in
-from forecast_unc.forecasting.horizon.step import Future, Method, OneStepModel, Past, Trajectory
-from forecast_unc.forecasting.models.design import (
-    Differencing,
-    LevelMap,
-    NoiseChoice,
-    NoisyRows,
-    complete_rows,
-    difference,
-    interpolated,
-    lag_embedding,
-)
+from forecast_unc.forecasting.horizon.step import Trajectory
+from forecast_unc.forecasting.horizon.types import Future, LevelJoint, Method, OneStepModel, Past
+from forecast_unc.forecasting.models.base import FittedModel, forecast_of, sampled_levels
+from forecast_unc.forecasting.models.design import NoiseChoice, NoisyRows
+from forecast_unc.forecasting.models.effects import Effects
 from forecast_unc.forecasting.models.stability import Training, bounded
+from forecast_unc.forecasting.models.training import ROUNDOFF, TrainingSeries
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
 from forecast_unc.series.calendar import calendar_inputs
 from forecast_unc.series.exog import lagged
 from forecast_unc.series.history import Ahead, History
+from forecast_unc.series.rows import complete_rows, difference, interpolated, lag_embedding
 
-# Levels whose range or changes are a smaller share of their size are all the same.
-_ROUNDOFF = 1e-12
 _LEAST_ROWS = 2  # that the posterior of an origin inside rests on
 _ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
 # What was learned, in words.
@@ -54,98 +49,6 @@ _SEARCH = {
     "log_evidence_": "log evidence {} (nats, of its own rows)",
     "n_iter_": "iterations of the search: {}",
 }
-
-
-def figure(value: float, digits: int = 4) -> str:
-    """A number to at most four digits as people write it: 2,451 and not 2.451e+03."""
-    said = f"{value:.{digits}g}"
-    return f"{float(said):,.0f}" if 1000 <= abs(float(said)) < 1e12 else said
-
-
-def std_said(noise: str, std: float, transform: PowerTransform) -> str:
-    """A standard deviation in words, with its unit; that of a transform depends on the level."""
-    unit = "units of y" if transform.power is None else "units of y, at its median"
-    return f"{noise}: standard deviation {figure(std)} ({unit})"
-
-
-class FittedModel(Protocol):
-    """A specification fitted on a history, at its end or that of another: all an Ensemble knows."""
-
-    specification: Any  # what was fitted: its `weight`, `why` and `described()` are asked for
-    history: History  # where forecasts start: the series up to the origin
-    transform: PowerTransform  # from values to levels
-    made_of: ClassVar[tuple[str, ...]]  # settings, and what was learned
-
-    @property
-    def n_rows(self) -> int:
-        """Rows or values that it rests on."""
-
-    @property
-    def span(self) -> int:
-        """Values of the history from the first of these rows on, missing ones included."""
-
-    @property
-    def depth(self) -> int:
-        """Values that are needed before a forecast."""
-
-    @classmethod
-    def made(cls, *args: Any, **recipe: Any) -> Self:
-        """A model by its recipe, at the end of a history that it learns from."""
-
-    def recipe(self) -> dict[str, Any]:
-        """Settings and learned numbers, of which `made` makes it again on a history."""
-        return {name: getattr(self, name) for name in self.made_of}
-
-    def extend(self, history: History) -> Self:
-        """Model with these hyper-parameters and the posterior of a longer history."""
-        self.transform.check(history.y, history.time)
-        return self.made(history, **self.recipe())
-
-    def at(self, history: History) -> Self:
-        """Model at the end of another history, with nothing learned."""
-        return self.extend(history)
-
-    def from_known(self) -> Self:
-        """The model with the values that it starts from known: itself, if they are."""
-        return self
-
-    def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
-        """Joint forecast of the next values; without a method the default one."""
-
-    def joint(self, ahead: Ahead, method: Method) -> LevelJoint:
-        """Joint of the next levels, with the effects that are not in its own."""
-
-    def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
-        """Sample paths (n_samples, h) in units of y, each of one function."""
-        paths = self.joint(ahead, Method("monte_carlo", True, n_samples, random_state)).paths
-        return self.transform.inverse(np.asarray(paths).T)
-
-    def plug_in(self, origins: Positions, steps: int) -> Array:
-        """Levels (k, h) forecast from increasing numbers of values, by the values before each."""
-
-    def next_levels(self, at: Positions) -> tuple[Array, Array]:
-        """Means and variances (k,) one step ahead of k times of the history; NaN where none.
-
-        The places of the times increase; hyper-parameters are those of the fit.
-        """
-
-    @property
-    def unit(self) -> float:
-        """Units of y in one of what was learned, at the median of the series."""
-        return float(self.transform.slope(self.transform.forward(np.nanmedian(self.history.y))))
-
-    def effects(self, k: int, at: float) -> tuple[Array, Array]:
-        """Mean and variance (k,) of the change of a value `at` for one unit of a regressor."""
-        return np.zeros(k), np.zeros(k)
-
-    def _in_units(self, at: float, change: Array, std: Array) -> tuple[Array, Array]:
-        """What a change of the level (k,), and its std, are in a value; std by the slope there."""
-        level = self.transform.forward(at)
-        mean = self.transform.inverse(level + change) - self.transform.inverse(level)
-        return mean, (self.transform.slope(level + change) * std) ** 2
-
-    def learned(self) -> list[str]:
-        """Noise, evidence and search in words, where it has them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,36 +66,57 @@ class LaggedModel(FittedModel):
     make it anew cost O(n^3) a forecast."""
     noise: NoiseChoice
 
-    made_of = ("specification", "transform", "differencing", "regressor", "noise")
+    taken_out: Effects = field(repr=False)
+    replaced: str = ""  # why the regressor is not the one of the specification
+
+    made_of = (
+        "specification",
+        "transform",
+        "taken_out",
+        "differencing",
+        "regressor",
+        "noise",
+        "replaced",
+    )
 
     @classmethod
     def fit(
-        cls, specification: Specification, history: History, earlier: Sequence[FittedModel] = ()
+        cls,
+        specification: Specification,
+        series: TrainingSeries,
+        earlier: Sequence[FittedModel] = (),
     ) -> Self:
         """Learn the one-step model, from where the search of an earlier one like it ended."""
-        _check_rows(specification, history)
-        transform = fitted_transform(specification.transform, specification.lower, history)
-        past = _past(specification, transform, history)
+        history = series.history
+        times = _checked_rows(specification, series)
+        transform = series.transform(specification.transform, specification.lower)
+        taken_out = series.effects(transform, specification.effects)
+        past = _past(specification, transform, taken_out, history)
         differencing = _standardizing(specification, past)
-        rows = _noisy_rows(specification, differencing, past)
-        regressor, own = clone(specification.regressor), _inputs_and_target(specification)
+        rows = _noisy_rows(specification, differencing, past, times)
+        regressor = clone(specification.regressor)
+        alike = _inputs_and_target(specification)
         for one in earlier:
-            if isinstance(one, cls) and _inputs_and_target(one.specification) == own:
+            if isinstance(one, cls) and _inputs_and_target(one.specification) == alike:
                 regressor = regressor.starting_from(one.regressor)
                 break
         regressor, noise = rows.learn(regressor, specification.noise)
+        replaced = ""
         if specification.noise == "process":
-            first, lags = rows.times[0] - max(specification.lags), specification.lags
-            changes = differencing.forward(past.levels)[first - len(past.levels) :]
-            exog, anchor = past.exog[first:], specification.anchor
-            regressor, why = bounded(
-                regressor, Training(rows.X, rows.y, changes, exog, lags, anchor)
-            )
-            if why:
-                why, plain = f"{specification.why}; {why}", clone(regressor)
-                specification = replace(specification, regressor=plain, why=why)
-        one_step = _one_step(specification, differencing, regressor)
-        return cls(specification, history, transform, regressor, rows, past, one_step, noise)
+            training = _training(specification, differencing, past, rows)
+            regressor, replaced = bounded(regressor, training)
+        return cls(
+            specification,
+            history,
+            transform,
+            regressor,
+            rows,
+            past,
+            _one_step(specification, differencing, regressor),
+            noise,
+            taken_out,
+            replaced,
+        )
 
     @classmethod
     def made(
@@ -200,16 +124,34 @@ class LaggedModel(FittedModel):
         history: History,
         specification: Specification,
         transform: PowerTransform,
+        taken_out: Effects,
         differencing: Differencing,
         regressor: KernelRegressor,
         noise: NoiseChoice,
+        replaced: str,
     ) -> Self:
         """A model by its recipe, with the posterior of a history."""
-        past = _past(specification, transform, history)
-        rows = _noisy_rows(specification, differencing, past)
+        past = _past(specification, transform, taken_out, history)
+        times = complete_rows(history.y, specification.lags, specification.differences)
+        rows = _noisy_rows(specification, differencing, past, times)
         regressor = rows.condition(regressor)
-        one_step = _one_step(specification, differencing, regressor)
-        return cls(specification, history, transform, regressor, rows, past, one_step, noise)
+        return cls(
+            specification,
+            history,
+            transform,
+            regressor,
+            rows,
+            past,
+            _one_step(specification, differencing, regressor),
+            noise,
+            taken_out,
+            replaced,
+        )
+
+    @property
+    def why(self) -> str:
+        """Reason for the specification, and why another regressor stands for its own."""
+        return f"{super().why}; {self.replaced}" if self.replaced else super().why
 
     def at(self, history: History) -> Self:
         """Model at the end of another history, with nothing learned."""
@@ -221,7 +163,7 @@ class LaggedModel(FittedModel):
             raise refusal("y", must, f"{n}", "Give more history.")
         places = self.history.index.get_indexer(history.index)
         learned = (places >= 0) & (self.history.y[places] == history.y) & self.past.learned[places]
-        past = _past(spec, self.transform, history)._replace(learned=learned)
+        past = _past(spec, self.transform, self.taken_out, history)._replace(learned=learned)
         return replace(self, history=history, past=past)
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
@@ -241,7 +183,12 @@ class LaggedModel(FittedModel):
         """Joint of the next levels, with the effects that are not in its own."""
         with blas_threads(self.n_rows):
             joint = propagate(self.one_step, self.past, self._future(ahead), method)
-        return joint.shifted(self.specification.calendar_effects.at(ahead.index))
+        return joint.shifted(self.taken_out.at(ahead.index, ahead.exog))
+
+    def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
+        """Sample paths (n_samples, h) in units of y, each of one function."""
+        method = Method("monte_carlo", True, n_samples, random_state)
+        return sampled_levels(self.joint(ahead, method), self.transform)
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) by posteriors of the rows before each origin, from means given these rows.
@@ -349,19 +296,21 @@ class LaggedModel(FittedModel):
 
     def learned(self) -> list[str]:
         """Noise, evidence and search of the regressor in words, where it has them."""
-        regressor, said = self.regressor, []
+        regressor = self.regressor
+        lines = list[str]()
         for name, noise in _STDS.items():
             if (std := getattr(regressor, name, None)) is not None:
-                said.append(std_said(noise, std * self.unit, self.transform))
+                at_median = self.transform.power is not None
+                lines.append(std_in_words(noise, std * self.unit, at_median))
         for name, words in _SEARCH.items():
             if (value := getattr(regressor, name, None)) is not None:
-                said.append(words.format(figure(value)))
+                lines.append(words.format(figure(value)))
         if isinstance(regressor, ReducedRankGPRegressor):
             rows = f"{regressor.n_searched(self.n_rows):,} rows"
-            said.append(f"hyper-parameters by the {regressor.objective} of {rows}")
+            lines.append(f"hyper-parameters by the {regressor.objective} of {rows}")
         if not getattr(regressor, "converged_", True):
-            said.append("not converged")
-        return said or [repr(regressor)]
+            lines.append("not converged")
+        return lines or [repr(regressor)]
 
     def _future(self, ahead: Ahead) -> Future:
         """Regressors and inputs from the calendar of the steps."""
@@ -385,55 +334,18 @@ class LaggedModel(FittedModel):
         return self.one_step.posterior.joint and not start.observed[start.now :].any()
 
 
-def forecast_of(model: FittedModel, ahead: Ahead, joint: LevelJoint, propagation: str) -> Forecast:
-    """The forecast of these levels; `Diverged` if it is beyond a float in units of the series."""
-    transform, paths = model.transform, joint.paths
-    if paths is not None:
-        paths = transform.inverse(paths)
-        finite = np.isfinite(paths).all(axis=1)
-        if not finite.all():
-            step = int(finite.argmin()) + 1
-            problem = f"paths must be finite in units of y; got inf at step {step}."
-            remedy = "The transformed forecast diverges: ask for fewer steps, or use no transform."
-            raise Diverged(f"{problem} {remedy}", step)
-    forecast = Forecast(
-        ahead.index,
-        joint.mean,
-        joint.cov,
-        parts=joint.parts,
-        name=model.history.name,
-        transform=None if transform.power is None else transform,
-        paths=paths,
-    )
-    return forecast._made(propagation, partial(model.sample_paths, ahead), str(model))
-
-
-def fitted_transform(kind: str | None, lower: float, history: History) -> PowerTransform:
-    """The nonlinear transform of a history, measured from an origin; checked."""
-    transform = PowerTransform(POWERS[kind], lower)
-    transform.check(history.y, history.time)
-    if kind == "boxcox":
-        transform = PowerTransform.fit(history.y, lower)
-    levels = transform.forward(history.y)
-    spread, size = np.ptp(levels[~np.isnan(levels)]), np.nanmax(np.abs(levels))
-    varies = np.nanmin(history.y) < np.nanmax(history.y)
-    if transform.power and varies and spread <= _ROUNDOFF * size:
-        must = f"be larger for a {kind} transform, after which all its values are the same"
-        got = f"{np.nanmax(history.y):g} at most"
-        raise refusal("y", f"{must} to 12 digits", got, "Multiply the series by a constant.")
-    return transform
-
-
-def _check_rows(specification: Specification, history: History) -> None:
-    """Raise unless a history leaves rows to learn from, and not too many."""
+def _checked_rows(specification: Specification, series: TrainingSeries) -> Positions:
+    """Times of the complete rows of a series; an error if there are too few, or too many."""
     lags, differences = specification.lags, specification.differences
-    check_length(len(history.y), max(lags), differences)
-    complete = complete_rows(history.y, lags, differences)
-    n, most = int(complete.sum()), specification.regressor.most_rows
+    n_values = len(series.history.y)
+    check_length(n_values, max(lags), differences)
+    times = series.rows.times(lags, differences)
+    n, most = len(times), specification.regressor.most_rows
     if n < MIN_ROWS:
         of = deep(max(lags), differences)
         must = f"leave at least {MIN_ROWS} complete training rows for {of}"
-        got = f"{n} of {len(complete)}, the others touch missing values"
+        n_all = n_values - max(lags) - sum(differences)
+        got = f"{n} of {n_all}, the others touch missing values"
         remedy = "Use fewer lags, or some that miss the gaps: even ones if every other value is "
         raise refusal("y", must, got, f"{remedy}missing.")
     if specification.max_train is None and most is not None and n > most:
@@ -442,16 +354,20 @@ def _check_rows(specification: Specification, history: History) -> None:
         remedy = f"Pass max_train={most} or fewer to learn from the last rows"
         remedy += ", or ReducedRankGPRegressor()." if specification.noise == "process" else "."
         raise refusal("max_train", f"be given for more than {most} training rows", got, remedy)
+    return times
 
 
-def _past(specification: Specification, transform: PowerTransform, history: History) -> Past:
+def _past(
+    specification: Specification, transform: PowerTransform, taken_out: Effects, history: History
+) -> Past:
     """A history on the scale of the levels; a std s becomes g(y + s) - g(y), finite near y = 0."""
     values, stds = history.y, history.stds
     levels = transform.forward(values)
     if transform.power is not None and stds.any():
         stds = np.where(np.isnan(levels), stds, transform.forward(values + stds) - levels)
-    levels = levels - specification.calendar_effects.at(history.index)
-    learned, exog = np.ones(len(values), dtype=np.bool_), _explanatory(specification, history.exog)
+    levels = levels - taken_out.at(history.index, history.exog)
+    learned = np.ones(len(values), dtype=np.bool_)
+    exog = _explanatory(specification, history.exog)
     first = np.full((len(values) - len(exog), exog.shape[1]), np.nan)  # no row has these
     exog = np.vstack([first, exog])
     return Past(levels, stds, _inputs(specification, exog, history.index), learned)
@@ -472,27 +388,40 @@ def _inputs(specification: Specification, exog: Array, index: pd.Index[Any]) -> 
 def _standardizing(specification: Specification, past: Past) -> Differencing:
     """The differences of levels, with the shift and scale that standardize them."""
     differencing = Differencing.fit(past.levels, specification.differences)
-    if differencing.scale <= _ROUNDOFF * np.nanmax(np.abs(past.levels)):
+    if differencing.scale <= ROUNDOFF * np.nanmax(np.abs(past.levels)):
         got = f"a constant series after differencing at lags {specification.differences}"
         raise refusal("differences", "leave some variation", got, "Take fewer differences.")
     # from their mean, but for a bias that is shrunk, which is a drift to see
     return differencing if specification.regressor.centers else replace(differencing, shift=0.0)
 
 
-def _noisy_rows(specification: Specification, differencing: Differencing, past: Past) -> NoisyRows:
-    """The last complete training rows, with the errors that they share."""
+def _noisy_rows(
+    specification: Specification, differencing: Differencing, past: Past, times: Positions
+) -> NoisyRows:
+    """The last of the complete rows, whose targets have these times, with the errors they share."""
     lags, anchor = specification.lags, specification.anchor
-    z = differencing.forward(past.levels)
-    X, target = lag_embedding(z, lags, past.exog[len(past.levels) - len(z) :])
-    rows = np.flatnonzero(~(np.isnan(X).any(axis=1) | np.isnan(target)))
+    times = times[times >= specification.exog_depth]
     most = specification.max_train or specification.regressor.most_rows
-    rows = rows[-most:] if most else rows
+    times = times[-most:] if most else times
+    z = differencing.forward(past.levels)
+    lost = len(past.levels) - len(z)
+    X, target = lag_embedding(z, lags, past.exog[lost:])
+    rows = times - lost - max(lags)
     X, target = X[rows], target[rows]
     if anchor is not None:
         target = target - X[:, anchor]
-    times = len(past.levels) - len(z) + max(lags) + rows
     maps, stds = LevelMap(lags, differencing), past.stds / differencing.scale
     return NoisyRows(X, target, times, maps, anchor, stds)
+
+
+def _training(
+    specification: Specification, differencing: Differencing, past: Past, rows: NoisyRows
+) -> Training:
+    """Rows and the changes that they are made of, to judge the stability of what was learned."""
+    first = rows.times[0] - max(specification.lags)
+    changes = differencing.forward(past.levels)[first - len(past.levels) :]
+    lags, anchor = specification.lags, specification.anchor
+    return Training(rows.X, rows.y, changes, past.exog[first:], lags, anchor)
 
 
 def _inputs_and_target(specification: Specification) -> tuple[Any, ...]:

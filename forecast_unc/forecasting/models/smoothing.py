@@ -8,55 +8,23 @@ from typing import Self
 
 import numpy as np
 
-from forecast_unc._checks import refusal
+from forecast_unc._checks import RandomState, refusal
+from forecast_unc._text import std_in_words
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.forecasting.choose.specification import series_named
-from forecast_unc.forecasting.horizon.gaussian import LevelJoint
-from forecast_unc.forecasting.horizon.step import Method
-from forecast_unc.forecasting.models.design import interpolated
-from forecast_unc.forecasting.models.effects import (
-    NO_EFFECTS,
-    NO_EXOG,
-    CalendarEffects,
-    ExogEffects,
-    taken_out,
-)
-from forecast_unc.forecasting.models.lagged import (
-    FittedModel,
-    fitted_transform,
-    forecast_of,
-    std_said,
-)
+from forecast_unc.forecasting.choose.specification import LEAST_BEYOND, SmoothingSpecification
+from forecast_unc.forecasting.horizon.types import LevelJoint, Method
+from forecast_unc.forecasting.models.base import FittedModel, forecast_of, sampled_levels
+from forecast_unc.forecasting.models.effects import Effects
 from forecast_unc.forecasting.models.smoothing_filter import Smoothing, unknowns
+from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.series.history import Ahead, History
+from forecast_unc.series.rows import interpolated
 
 # Gaps add unknowns to a linear model whose cost grows with their square.
 _MOST_UNKNOWN = 60
-# Values besides one season that a season is learned from, and that an origin inside has before it.
-LEAST_BEYOND = 4
-
-
-@dataclass(frozen=True, eq=False)
-class SmoothingSpecification:
-    """Exponential smoothing with nothing left open."""
-
-    period: int  # of the season; 1 for none
-    transform: str | None  # a name of `POWERS`
-    max_train: int  # the most values, the last ones; fewer where more than 60 are missing
-    why: str
-    lower: float = 0.0  # what the transform measures values from
-    weight: float = 1.0  # in an average, beside the others' and before the widths are known
-    calendar_effects: CalendarEffects = NO_EFFECTS  # of holidays, taken out of the levels
-    exog_effects: ExogEffects = NO_EXOG  # of regressors, likewise
-
-    def described(self, power: float | None = None) -> str:
-        """The specification as text, with the power of its Box-Cox transform once it is known."""
-        season = f"season of {self.period} steps" if self.period > 1 else "no season"
-        whole = [f"exponential smoothing of {series_named(self, power)}", season]
-        return ", ".join([*whole, *map(str, self.calendar_effects.words)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,23 +36,26 @@ class SmoothingModel(FittedModel):
     transform: PowerTransform
     smoothing: Smoothing = field(repr=False)
     levels: Array = field(repr=False)  # (n_rows,), the last, transformed; the first is observed
+    taken_out: Effects = field(repr=False)
     _joints: dict[int, LevelJoint] = field(default_factory=dict, init=False, repr=False)
 
-    made_of = ("specification", "transform", "smoothing")
+    made_of = ("specification", "transform", "taken_out", "smoothing")
 
     @classmethod
     def fit(
         cls,
         specification: SmoothingSpecification,
-        history: History,
+        series: TrainingSeries,
         earlier: Sequence[FittedModel] = (),
     ) -> Self:
-        """Learn the parameters from a history; nothing of an earlier fit is used."""
-        transform = fitted_transform(specification.transform, specification.lower, history)
-        levels = _levels(specification, transform, history)
+        """Learn the parameters from a series; nothing of an earlier fit is used."""
+        history = series.history
+        transform = series.transform(specification.transform, specification.lower)
+        taken_out = series.effects(transform, specification.effects, specification.exog_lags)
+        levels = _levels(specification, transform, taken_out, history)
         with blas_threads(0):
             smoothing = Smoothing.learn(levels, specification.period)
-        return cls(specification, history, transform, smoothing, levels)
+        return cls(specification, history, transform, smoothing, levels, taken_out)
 
     @classmethod
     def made(
@@ -92,11 +63,21 @@ class SmoothingModel(FittedModel):
         history: History,
         specification: SmoothingSpecification,
         transform: PowerTransform,
+        taken_out: Effects,
         smoothing: Smoothing,
     ) -> Self:
         """A model by its recipe, at the end of a history."""
-        levels = _levels(specification, transform, history)
-        return cls(specification, history, transform, smoothing, levels)
+        levels = _levels(specification, transform, taken_out, history)
+        return cls(specification, history, transform, smoothing, levels, taken_out)
+
+    @property
+    def why(self) -> str:
+        """Reason for the specification, and what became of the regressors."""
+        if self.specification.exog_lags is None:
+            return super().why
+        if self.taken_out.exog.weights is None:
+            return f"{super().why}; without the regressors"
+        return f"{super().why}; effects of the regressors are taken out before"
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
         """Joint forecast of the next values, by default exactly."""
@@ -109,7 +90,7 @@ class SmoothingModel(FittedModel):
 
         But for "naive", whose steps are each as uncertain as the first, and "monte_carlo".
         """
-        steps, effects = len(ahead.index), self.specification.exog_effects
+        steps = len(ahead.index)
         if steps not in self._joints:
             with blas_threads(0):
                 self._joints[steps] = self.smoothing.forecast(self.levels, steps)
@@ -122,17 +103,21 @@ class SmoothingModel(FittedModel):
             noise = joint.parts["noise"]
             cov = np.diag(np.minimum(joint.cov[0, 0], np.diag(joint.cov)))
             joint = joint._replace(cov=cov, parts={"noise": noise, "function_own": cov - noise})
-        added = effects.at(ahead.exog, self.history.exog)
-        joint = joint.shifted(self.specification.calendar_effects.at(ahead.index) + added)
+        joint = joint.shifted(self.taken_out.at(ahead.index, ahead.exog, self.history.exog))
         if ahead.exog_cov is not None:
             units = np.eye(ahead.exog.size).reshape(-1, *ahead.exog.shape)
-            by = np.array([effects.at(unit) for unit in units])
+            by = np.array([self.taken_out.exog.at(unit) for unit in units])
             joint = joint.widened(by.T @ ahead.exog_cov @ by)
         return joint
 
+    def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
+        """Sample paths (n_samples, h) in units of y, each of one start and set of parameters."""
+        method = Method("monte_carlo", True, n_samples, random_state)
+        return sampled_levels(self.joint(ahead, method), self.transform)
+
     def effects(self, k: int, at: float) -> tuple[Array, Array]:
         """Mean and variance (k,) of the change of a value `at` for one unit of each regressor."""
-        effects = self.specification.exog_effects
+        effects = self.taken_out.exog
         if effects.weights is None or effects.stds is None:
             return super().effects(k, at)
         return self._in_units(at, effects.weights, effects.stds)
@@ -187,11 +172,14 @@ class SmoothingModel(FittedModel):
         weights, variance = self.smoothing.weights, self.smoothing.variance
         std = self.unit * float(np.sqrt(weights @ variance))
         averaged = f"hyper-parameters averaged over {len(weights)} sets of values"
-        return [std_said("noise", std, self.transform), averaged]
+        return [std_in_words("noise", std, self.transform.power is not None), averaged]
 
 
 def _levels(
-    specification: SmoothingSpecification, transform: PowerTransform, history: History
+    specification: SmoothingSpecification,
+    transform: PowerTransform,
+    taken_out: Effects,
+    history: History,
 ) -> Array:
     """The last values of a history, transformed, from one that was observed; checked."""
     if history.stds.any():
@@ -208,5 +196,5 @@ def _levels(
         must = f"have at least {least} observed values for exponential smoothing with season "
         must += f"{season}, the last ones with {_MOST_UNKNOWN} missing between them"
         raise refusal("y", f"{must} at most", f"{known.sum()}", "Give more data.")
-    levels = transform.forward(history.y) - taken_out(specification, history)
+    levels = transform.forward(history.y) - taken_out.at(history.index, history.exog)
     return levels[known.argmax() :]

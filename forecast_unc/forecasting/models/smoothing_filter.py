@@ -27,7 +27,7 @@ from scipy.special import ndtri, stdtrit
 
 from forecast_unc._checks import SMALLEST, RandomState, generator
 from forecast_unc._typing import Array, Flags, Positions
-from forecast_unc.forecasting.horizon.gaussian import LevelJoint
+from forecast_unc.forecasting.horizon.types import LevelJoint
 
 
 @dataclass(frozen=True)

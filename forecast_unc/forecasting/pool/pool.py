@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 import numpy as np
 
@@ -14,19 +14,36 @@ from forecast_unc._checks import one_seed
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.forecasting.choose.choice import MemberSpecification, Rules, check_within
-from forecast_unc.forecasting.choose.specification import Specification
+from forecast_unc.forecasting.choose.arguments import check_within
+from forecast_unc.forecasting.choose.choice import Choice
+from forecast_unc.forecasting.choose.specification import (
+    CountSpecification,
+    MemberSpecification,
+    Rules,
+    SmoothingSpecification,
+    Specification,
+    are_counts,
+)
 from forecast_unc.forecasting.choose.table import MANY_ZEROS
-from forecast_unc.forecasting.horizon.step import Method
-from forecast_unc.forecasting.models.counts import CountModel, CountSpecification, are_counts
-from forecast_unc.forecasting.models.lagged import FittedModel, LaggedModel
-from forecast_unc.forecasting.models.smoothing import SmoothingModel, SmoothingSpecification
+from forecast_unc.forecasting.horizon.types import Method
+from forecast_unc.forecasting.models.base import FittedModel
+from forecast_unc.forecasting.models.counts import CountModel
+from forecast_unc.forecasting.models.lagged import LaggedModel
+from forecast_unc.forecasting.models.smoothing import SmoothingModel
+from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.forecasting.pool.backcast import AskPast, Rolling, past_steps
 from forecast_unc.forecasting.pool.calibration import calibration, conformal, rolling_errors
-from forecast_unc.forecasting.pool.weights import Ask, Averaged, own_changes, until_diverged
+from forecast_unc.forecasting.pool.weights import (
+    Ask,
+    Averaged,
+    average,
+    average_past,
+    own_changes,
+    until_diverged,
+)
 from forecast_unc.series.history import Ahead, History
 
-MODELS: dict[type, Any] = {
+MODELS: dict[type, type[FittedModel]] = {
     Specification: LaggedModel,
     SmoothingSpecification: SmoothingModel,
     CountSpecification: CountModel,
@@ -57,22 +74,21 @@ class Ensemble:
     """The same models at the end of what they have learned from: where errors are taken from."""
 
     @classmethod
-    def fit(
-        cls,
-        specifications: Sequence[MemberSpecification],
-        rules: Rules,
-        history: History,
-        earlier: Self | None = None,
-    ) -> Self:
+    def fit(cls, choice: Choice, history: History, earlier: Self | None = None) -> Self:
         """Fit every specification, and drop those that do not suit the series.
 
-        Where none does, that of the rules for this case answers, or the simplest says why.
+        If no specification fits, fit `rules.otherwise`; if that fails too, raise the first error.
         Searches start from the hyper-parameters of the first earlier model with the same inputs.
         """
-        known, observed = () if earlier is None else earlier.models, history.to_last_value()
-        made, errors = those_that_can(
-            specifications, lambda one: MODELS[type(one)].fit(one, observed, known), rules.otherwise
-        )
+        specifications, rules, rows = choice
+        earlier_models = () if earlier is None else earlier.models
+        observed = history.to_last_value()
+        series = TrainingSeries(observed, rules.periods, rows)
+
+        def fitted(specification: MemberSpecification) -> FittedModel:
+            return MODELS[type(specification)].fit(specification, series, earlier_models)
+
+        made, errors = those_that_can(specifications, fitted, rules.otherwise)
         refused = tuple(Refusal(specifications[i], str(e)) for i, e in errors.items())
         models = tuple(made.values())
         learned = cls(observed, models, rules, refused, Rolling(models))
@@ -133,10 +149,10 @@ class Ensemble:
         whatever the method.
         """
         start, ahead, past = self._from_observed(ahead)
-        average, ahead, correlated = start._averaged(ahead, method)
-        free, rules = average.forecast, self.rules
+        averaged, ahead, correlated = start._averaged(ahead, method)
+        free, rules = averaged.forecast, self.rules
         if rules.calibrate:
-            free = start._bands(average, ahead, correlated)(free)
+            free = start._bands(averaged, ahead, correlated)(free)
         free = free[past:] if past else free
         bounded = free.censored(rules.lower, upper=rules.upper, keep_moments=self.keeps_moments)
         return bounded.whole() if rules.whole else bounded
@@ -160,9 +176,9 @@ class Ensemble:
         rules, bands = self.rules, self._bands_of_next() if self.rules.calibrate else None
 
         def ask(at: Positions) -> PastSteps | None:
-            found = [past_steps(model, at) for model in self.models]
+            members = [past_steps(model, at) for model in self.models]
             one_step = own_changes(self.history.y, 1)
-            steps = rules.averaging.average_past(found, self.weights, one_step)
+            steps = average_past(rules.averaging, members, self.weights, one_step)
             if steps is None:
                 return None
             forecast = steps.forecast if bands is None else bands(steps.forecast)
@@ -176,14 +192,14 @@ class Ensemble:
         ahead = Ahead(self.history.index[last:], self.history.exog[last:], None)
         before = self.at(self.history.part(0, last))
         # cheap, and of any regressor: widths and errors are those of the default forecasts
-        average, seen, _ = before._averaged(ahead, Method("naive"))
-        return before._bands(average, seen, 1, most=1)
+        averaged, seen, _ = before._averaged(ahead, Method("naive"))
+        return before._bands(averaged, seen, 1, most=1)
 
     def _bands(
-        self, average: Averaged, ahead: Ahead, correlated: int, most: int | None = None
+        self, averaged: Averaged, ahead: Ahead, correlated: int, most: int | None = None
     ) -> Callable[[Forecast], Forecast]:
         """Calibration of forecasts by errors of so many steps inside the series."""
-        known = self._from_known(average, ahead)
+        known = self._from_known(averaged, ahead)
         apart = self.rules.averaging.disagreement
         errors = rolling_errors(self.rolling, known.members, known.shares, apart).first(most)
         if self.rules.calibrate == "conformal":
@@ -192,7 +208,7 @@ class Ensemble:
         if ahead.exog_cov is not None:
             # learned where regressors were known, whose errors are correlated as given; by the
             # first step, so that it does not depend on the horizon
-            own, whole = (one.var.iloc[0] for one in (known.reference, average.forecast))
+            own, whole = (one.var.iloc[0] for one in (known.reference, averaged.forecast))
             share = min(float(own / whole), 1.0)
             found = found._replace(correlation=share * found.correlation)
         return found.of
@@ -216,7 +232,8 @@ class Ensemble:
         # sums and of maxima (24 series); one model's are off by up to 48 %.
         default = method.propagation == "auto" and several and method.path_consistent
         plain = default or (method.propagation == "exact" and method.path_consistent)
-        average = averaging.average(
+        averaged = average(
+            averaging,
             _asks(self.models, ahead, None if default else method),
             self.weights,
             steps,
@@ -225,7 +242,7 @@ class Ensemble:
             yardstick=own_changes(self.history.y, len(ahead.index)) if several else None,
         )
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
-        return average, ahead, look_ahead if looks_ahead else 2
+        return averaged, ahead, look_ahead if looks_ahead else 2
 
     def _from_known(self, averaged: Averaged, ahead: Ahead) -> Averaged:
         """Forecasts of the models from known values: the unit of errors in the training part.
@@ -292,7 +309,7 @@ class Ensemble:
             out = "left out of the next step, as it diverges or is far too wide"
             part = f"weight {100 * share:.0f} %" if share > 0.0 else out
             label = f"model {number}, {part}" if several else "model"
-            lines.append(f"{label}: {model.specification.why} ({model})")
+            lines.append(f"{label}: {model.why} ({model})")
             if learned:
                 lines.append(f"    {'; '.join(model.learned())}")
             if noise and isinstance(model, LaggedModel):
@@ -314,7 +331,7 @@ def those_that_can(
 ) -> tuple[dict[int, R], dict[int, ValueError]]:
     """Results of the items by place, and the errors of others.
 
-    If none could, what is made of another, if there is one that can; else the first's error.
+    If all fail, try `otherwise`; if that fails too, raise the first error.
     """
     made, errors = {}, {}
     for place, item in enumerate(items):

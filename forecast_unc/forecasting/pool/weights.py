@@ -13,138 +13,123 @@ from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
+from forecast_unc.forecasting.choose.specification import Averaging
 from forecast_unc.forecasting.models.smoothing_filter import least_std
 
 Ask = Callable[[int], Forecast]
 """A model's forecast of the first so many steps."""
 
-# Figures are of origins inside training parts, see docs/benchmarks/all.md.
-
-# A member explodes where it is so many times as wide as the series' own changes over as many steps:
-# with 3 MSIS of 534 yearly series is 13 % higher, of those with seasons .3 % lower.
-WIDEST = 6.0
-# Steps of the mean widths that decide: one and a half seasons, from 4 to 18. A member whose band
-# grows fast is worse at step 1, too: quarterly tourism series lose 1.9 % of MASE without. With 8
-# and no season MSIS of yearly ones is 22 % higher, with 24 at most that of weekly series 3 %.
-LOOK_AHEAD, MOST_AHEAD = 4, 18
 # Mean over median of a lognormal of log std 2: beyond, the mean is that of a tail. The largest
 # ratio of std to band of 270 short lognormal series falls from 1.4e5 to 4.
 _TAIL = float(np.exp(2.0))
 
 
-@dataclass(frozen=True)
-class Averaging:
-    """Rule by which quantiles are averaged: the first steps of a longer average are the shorter."""
+def average(
+    rule: Averaging,
+    asks: Sequence[Ask],
+    weights: Array,
+    steps: int,
+    *,
+    references: Sequence[Ask] = (),
+    can_look_ahead: bool = True,
+    yardstick: Array | None = None,
+) -> Averaged:
+    """The average of members with these weights (k,), and the widths of `references`, if any.
 
-    by_width: bool = False  # weight by 1 / width
-    widest: float | None = None
-    """A forecast is dropped at the steps at which its width is more than so many times that of the
-    yardstick, or else of the narrowest, from the step on at which its mean is more than 7.4 medians
-    (a lognormal of log std 2), and where it diverges. Without it none is dropped, and an error is
-    that of the average."""
-    look_ahead: int = LOOK_AHEAD
-    """Steps of a width: the mean width of the 95 % band over so many steps that end with the step,
-    or over the first of them before."""
-    disagreement: bool = False  # whether bands are wider where members disagree
+    Where members cannot look ahead weights are taken from the steps so far. `yardstick`: widths
+    of 95 % (steps,) that say what explodes.
+    """
+    places = [int(i) for i in np.flatnonzero(weights > 0)]  # others are not asked
+    ahead = rule.look_ahead if can_look_ahead else 1
+    horizon = max(steps, ahead)
+    source = references or asks
+    judged, errors = until_diverged([source[i] for i in places], horizon)
+    forecasts = [None if f is None else f.first(steps) for f in judged]
+    if references:
+        forecasts, errors = until_diverged([asks[i] for i in places], steps)
+    reach = _lengths(forecasts)
+    if rule.widest is None and reach.min() < steps:
+        raise errors[int((reach < steps).argmax())]  # of the simplest
+    if reach.max() < steps:
+        raise errors[int(reach.argmax())]  # of the step that none gets beyond
+    given = np.repeat(weights[places, None], horizon, axis=1)
+    shares = given * _within(judged, horizon)
+    if len(places) > 1 and (rule.by_width or rule.widest is not None):
+        shares *= shares_by_width(rule, judged, horizon, ahead, yardstick)
+    within = _within(forecasts, steps)
+    if references and rule.widest is not None and len(places) > 1:
+        within &= ~_unstable(forecasts, judged, steps, rule.widest)
+    used = shares[:, :steps] * within
+    # steps that no judged member reaches use the given weights
+    used = np.where(used.any(axis=0), used, given[:, :steps] * _within(forecasts, steps))
+    forecast, own = pooled(rule, forecasts, used, places), horizon == steps and not references
+    shares = shares[:, : int(shares.any(axis=0).sum())]
+    return Averaged(forecast, judged, shares, own, rule)
 
-    def average(
-        self,
-        asks: Sequence[Ask],
-        weights: Array,
-        steps: int,
-        *,
-        references: Sequence[Ask] = (),
-        can_look_ahead: bool = True,
-        yardstick: Array | None = None,
-    ) -> Averaged:
-        """The average of members with these weights (k,), and the widths of `references`, if any.
 
-        Where members cannot look ahead weights are taken from the steps so far. `yardstick`: widths
-        of 95 % (steps,) that say what explodes.
-        """
-        places = [int(i) for i in np.flatnonzero(weights > 0)]  # others are not asked
-        ahead = self.look_ahead if can_look_ahead else 1
-        horizon = max(steps, ahead)
-        source = references or asks
-        judged, errors = until_diverged([source[i] for i in places], horizon)
-        forecasts = [None if f is None else f.first(steps) for f in judged]
-        if references:
-            forecasts, errors = until_diverged([asks[i] for i in places], steps)
-        reach = _lengths(forecasts)
-        if self.widest is None and reach.min() < steps:
-            raise errors[int((reach < steps).argmax())]  # of the simplest
-        if reach.max() < steps:
-            raise errors[int(reach.argmax())]  # of the step that none gets beyond
-        given = np.repeat(weights[places, None], horizon, axis=1)
-        shares = given * _within(judged, horizon)
-        if len(places) > 1 and (self.by_width or self.widest is not None):
-            shares *= self.shares(judged, horizon, ahead, yardstick)
-        within = _within(forecasts, steps)
-        if references and self.widest is not None and len(places) > 1:
-            within &= ~_unstable(forecasts, judged, steps, self.widest)
-        used = shares[:, :steps] * within
-        # a step that none of those asked for and judged gets to has the plain weights
-        used = np.where(used.any(axis=0), used, given[:, :steps] * _within(forecasts, steps))
-        forecast, own = self.pooled(forecasts, used, places), horizon == steps and not references
-        shares = shares[:, : int(shares.any(axis=0).sum())]
-        return Averaged(forecast, judged, shares, own, self)
+def average_past(
+    rule: Averaging,
+    found: Sequence[PastSteps | None],
+    weights: Array,
+    yardstick: Array | None = None,
+) -> PastSteps | None:
+    """The average at each time of the members that forecast it, by their widths there alone.
 
-    def average_past(
-        self, found: Sequence[PastSteps | None], weights: Array, yardstick: Array | None = None
-    ) -> PastSteps | None:
-        """The average at each time of the members that forecast it, by their widths there alone.
+    `yardstick`: the width of 95 % of one step (1,) that says what explodes.
+    """
+    pairs = [(f, w) for f, w in zip(found, weights, strict=True) if f is not None and w > 0.0]
+    if not pairs:
+        return None
+    at, forecasts = pairs[0][0].places, [one.forecast for one, _ in pairs]
+    shares = np.array([w * one.known for one, w in pairs])
+    if len(pairs) > 1 and (rule.by_width or rule.widest is not None):
+        limit = None if yardstick is None else np.repeat(yardstick, len(at))
+        factors = (
+            shares_by_width(replace(rule, look_ahead=1), forecasts, len(at), 1, limit) * shares
+        )
+        shares = np.where(factors.any(axis=0), factors, shares)
+    known = np.asarray(shares.any(axis=0))
+    shares[:, ~known] = 1.0  # whatever stands there is not known
+    return PastSteps(at, pooled(rule, forecasts, shares), known)
 
-        `yardstick`: the width of 95 % of one step (1,) that says what explodes.
-        """
-        pairs = [(f, w) for f, w in zip(found, weights, strict=True) if f is not None and w > 0.0]
-        if not pairs:
-            return None
-        at, forecasts = pairs[0][0].places, [one.forecast for one, _ in pairs]
-        shares = np.array([w * one.known for one, w in pairs])
-        if len(pairs) > 1 and (self.by_width or self.widest is not None):
-            limit = None if yardstick is None else np.repeat(yardstick, len(at))
-            factors = replace(self, look_ahead=1).shares(forecasts, len(at), 1, limit) * shares
-            shares = np.where(factors.any(axis=0), factors, shares)
-        known = np.asarray(shares.any(axis=0))
-        shares[:, ~known] = 1.0  # whatever stands there is not known
-        return PastSteps(at, self.pooled(forecasts, shares), known)
 
-    def shares(
-        self,
-        forecasts: Sequence[Forecast | None],
-        horizon: int,
-        ahead: int,
-        yardstick: Array | None = None,
-    ) -> Array:
-        """Factors (k, h) of the weights of members that reach step `ahead`; 0: dropped."""
-        widths, tails = _widths_and_tails(forecasts, horizon)
-        reach = _lengths(forecasts)
-        ahead = min(ahead, int(reach.max()))  # if none gets there, as far as one does
-        counts = _within(forecasts, horizon) & (reach >= ahead)[:, None]
-        shares = counts.astype(np.float64)
-        means = _trailing_means(widths, self.look_ahead, ahead)
-        if self.widest is not None:
-            own = means.min(axis=0, where=counts, initial=np.inf)
-            limit = self.widest * (own if yardstick is None else yardstick[:horizon])
-            calm = counts & ~np.logical_or.accumulate(tails, axis=1) & (means <= limit)
-            least = np.where(counts, means, np.inf).argmin(axis=0)
-            nobody = ~calm.any(axis=0)  # then the narrowest
-            calm[least[nobody], nobody] = counts[least[nobody], nobody]
-            shares = calm.astype(np.float64)
-        if self.by_width:
-            least = np.where(shares > 0, means, np.inf).min(axis=0)
-            wider = means > least  # one lost to roundoff has width 0: then it alone counts
-            shares *= np.divide(least, means, out=np.ones_like(means), where=wider)
-        return shares
+def shares_by_width(
+    rule: Averaging,
+    forecasts: Sequence[Forecast | None],
+    horizon: int,
+    ahead: int,
+    yardstick: Array | None = None,
+) -> Array:
+    """Factors (k, h) of the weights of members that reach step `ahead`; 0: dropped."""
+    widths, tails = _widths_and_tails(forecasts, horizon)
+    reach = _lengths(forecasts)
+    ahead = min(ahead, int(reach.max()))  # if none gets there, as far as one does
+    counts = _within(forecasts, horizon) & (reach >= ahead)[:, None]
+    shares = counts.astype(np.float64)
+    means = _trailing_means(widths, rule.look_ahead, ahead)
+    if rule.widest is not None:
+        own = means.min(axis=0, where=counts, initial=np.inf)
+        limit = rule.widest * (own if yardstick is None else yardstick[:horizon])
+        calm = counts & ~np.logical_or.accumulate(tails, axis=1) & (means <= limit)
+        least = np.where(counts, means, np.inf).argmin(axis=0)
+        nobody = ~calm.any(axis=0)  # then the narrowest
+        calm[least[nobody], nobody] = counts[least[nobody], nobody]
+        shares = calm.astype(np.float64)
+    if rule.by_width:
+        least = np.where(shares > 0, means, np.inf).min(axis=0)
+        wider = means > least  # one lost to roundoff has width 0: then it alone counts
+        shares *= np.divide(least, means, out=np.ones_like(means), where=wider)
+    return shares
 
-    def pooled(
-        self, forecasts: Sequence[Forecast | None], shares: Array, places: Sequence[int] = ()
-    ) -> Forecast:
-        """The average, with shares (k, h) that are 0 beyond the end of a forecast."""
-        h, kept = shares.shape[1], [i for i, one in enumerate(forecasts) if one is not None]
-        members = [f.first(h) for f in forecasts if f is not None]
-        numbers = [places[i] + 1 if places else i + 1 for i in kept]
-        return Forecast._average(members, shares[kept], self.disagreement, numbers)
+
+def pooled(
+    rule: Averaging, forecasts: Sequence[Forecast | None], shares: Array, places: Sequence[int] = ()
+) -> Forecast:
+    """The average, with shares (k, h) that are 0 beyond the end of a forecast."""
+    h, kept = shares.shape[1], [i for i, one in enumerate(forecasts) if one is not None]
+    members = [f.first(h) for f in forecasts if f is not None]
+    numbers = [places[i] + 1 if places else i + 1 for i in kept]
+    return Forecast._average(members, shares[kept], rule.disagreement, numbers)
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +140,7 @@ class Averaged:
     members: list[Forecast | None]  # the exact ones, with the steps looked ahead, to where they end
     shares: Array  # (k, h), their weights
     own: bool  # the forecast is the average of these members
-    averaging: Averaging
+    rule: Averaging
 
     @cached_property
     def reference(self) -> Forecast:
@@ -163,7 +148,7 @@ class Averaged:
         if self.own:
             return self.forecast
         used = self.shares * _within(self.members, self.shares.shape[1])
-        return self.averaging.pooled(self.members, used[:, : int(used.any(axis=0).sum())])
+        return pooled(self.rule, self.members, used[:, : int(used.any(axis=0).sum())])
 
 
 def own_changes(y: Array, steps: int) -> Array:
@@ -208,7 +193,7 @@ def _unstable(
     steps: int,
     widest: float,
 ) -> Flags:
-    """First step at which each forecast is so many times as wide as its exact one, or all tail."""
+    """True (k, steps) from where a forecast is `widest` times as wide as its exact one, or tail."""
     widths, tails = _widths_and_tails(forecasts, steps)
     limits, _ = _widths_and_tails(references, steps)
     both = _within(forecasts, steps) & _within(references, steps)

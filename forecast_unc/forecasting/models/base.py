@@ -1,0 +1,145 @@
+"""What every fitted model can do, and the forecast of its levels in units of the series."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from forecast_unc._checks import RandomState
+from forecast_unc._typing import Array, Positions
+from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.joint import Diverged
+from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.forecasting.horizon.types import LevelJoint, Method
+from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.training import TrainingSeries
+from forecast_unc.series.history import Ahead, History
+
+
+class FittedModel(ABC):
+    """A specification fitted on a history, at its end or that of another. Immutable."""
+
+    specification: Any  # what was fitted: its `weight`, `why` and `described()` are asked for
+    history: History  # where forecasts start: the series up to the origin
+    transform: PowerTransform  # from values to levels
+    taken_out: Effects  # which the levels are without
+    made_of: ClassVar[tuple[str, ...]]  # settings, and what was learned
+
+    @classmethod
+    @abstractmethod
+    def fit(
+        cls, specification: Any, series: TrainingSeries, earlier: Sequence[FittedModel] = ()
+    ) -> Self:
+        """Learn from a series; a search starts from where that of an earlier one like it ended."""
+
+    @classmethod
+    @abstractmethod
+    def made(cls, history: History, *args: Any, **recipe: Any) -> Self:
+        """A model by its recipe, at the end of a history that it learns from."""
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """Rows or values that it rests on."""
+
+    @property
+    @abstractmethod
+    def span(self) -> int:
+        """Values of the history from the first of these rows on, missing ones included."""
+
+    @property
+    @abstractmethod
+    def depth(self) -> int:
+        """Values that are needed before a forecast."""
+
+    @property
+    def why(self) -> str:
+        """Reason for the specification, and what fitting it added."""
+        return str(self.specification.why)
+
+    def recipe(self) -> dict[str, Any]:
+        """Settings and learned numbers, of which `made` makes it again on a history."""
+        return {name: getattr(self, name) for name in self.made_of}
+
+    def extend(self, history: History) -> Self:
+        """Model with these hyper-parameters and the posterior of a longer history."""
+        self.transform.check(history.y, history.time)
+        return self.made(history, **self.recipe())
+
+    def at(self, history: History) -> Self:
+        """Model at the end of another history, with nothing learned."""
+        return self.extend(history)
+
+    def from_known(self) -> Self:
+        """The model with the values that it starts from known: itself, if they are."""
+        return self
+
+    @abstractmethod
+    def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
+        """Joint forecast of the next values; without a method the default one."""
+
+    @abstractmethod
+    def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
+        """Sample paths (n_samples, h) in units of y, each of one function."""
+
+    @abstractmethod
+    def plug_in(self, origins: Positions, steps: int) -> Array:
+        """Levels (k, h) forecast from increasing numbers of values, by the values before each."""
+
+    @abstractmethod
+    def next_levels(self, at: Positions) -> tuple[Array, Array]:
+        """Means and variances (k,) one step ahead of k times of the history; NaN where none.
+
+        The places of the times increase; hyper-parameters are those of the fit.
+        """
+
+    @abstractmethod
+    def learned(self) -> list[str]:
+        """Noise, evidence and search in words, as far as it has them."""
+
+    @property
+    def unit(self) -> float:
+        """Units of y in one of what was learned, at the median of the series."""
+        return float(self.transform.slope(self.transform.forward(np.nanmedian(self.history.y))))
+
+    def effects(self, k: int, at: float) -> tuple[Array, Array]:
+        """Mean and variance (k,) of the change of a value `at` for one unit of a regressor."""
+        return np.zeros(k), np.zeros(k)
+
+    def _in_units(self, at: float, change: Array, std: Array) -> tuple[Array, Array]:
+        """What a change of the level (k,), and its std, are in a value; std by the slope there."""
+        level = self.transform.forward(at)
+        mean = self.transform.inverse(level + change) - self.transform.inverse(level)
+        return mean, (self.transform.slope(level + change) * std) ** 2
+
+
+def sampled_levels(joint: LevelJoint, transform: PowerTransform) -> Array:
+    """Sample paths (n, h) of levels in units of y."""
+    return transform.inverse(np.asarray(joint.paths).T)
+
+
+def forecast_of(model: FittedModel, ahead: Ahead, joint: LevelJoint, propagation: str) -> Forecast:
+    """The forecast of these levels; `Diverged` if it is beyond a float in units of the series."""
+    transform, paths = model.transform, joint.paths
+    if paths is not None:
+        paths = transform.inverse(paths)
+        finite = np.isfinite(paths).all(axis=1)
+        if not finite.all():
+            step = int(finite.argmin()) + 1
+            problem = f"paths must be finite in units of y; got inf at step {step}."
+            remedy = "The transformed forecast diverges: ask for fewer steps, or use no transform."
+            raise Diverged(f"{problem} {remedy}", step)
+    forecast = Forecast(
+        ahead.index,
+        joint.mean,
+        joint.cov,
+        parts=joint.parts,
+        name=model.history.name,
+        transform=None if transform.power is None else transform,
+        paths=paths,
+    )
+    return forecast._made(propagation, partial(model.sample_paths, ahead), str(model))

@@ -1,0 +1,80 @@
+"""The series that models learn from, with what they share of it: rows, transforms, effects."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from forecast_unc._checks import refusal
+from forecast_unc.distributions.power import POWERS, PowerTransform
+from forecast_unc.forecasting.models.effects import (
+    NO_CALENDAR,
+    CalendarEffects,
+    Effects,
+    ExogEffects,
+)
+from forecast_unc.series.history import History
+from forecast_unc.series.rows import CompleteRows
+
+# Levels whose range or changes are a smaller share of their size are all the same.
+ROUNDOFF = 1e-12
+
+
+class TrainingSeries:
+    """A history, and what models of it share: each found once."""
+
+    def __init__(
+        self, history: History, periods: tuple[int, ...] = (), rows: CompleteRows | None = None
+    ) -> None:
+        self.history = history
+        self.periods = periods  # seasonal, which effects are told apart from
+        self.rows = CompleteRows(history.y) if rows is None else rows
+        self._transforms: dict[tuple[str | None, float], PowerTransform] = {}
+        self._calendar: dict[tuple[PowerTransform, tuple[str, ...]], CalendarEffects] = {}
+        self._exog: dict[tuple[PowerTransform, tuple[str, ...], int], ExogEffects] = {}
+
+    def transform(self, kind: str | None, lower: float) -> PowerTransform:
+        """The transform of a kind, measured from an origin."""
+        key = kind, lower
+        if key not in self._transforms:
+            self._transforms[key] = fitted_transform(kind, lower, self.history)
+        return self._transforms[key]
+
+    def effects(
+        self, transform: PowerTransform, words: tuple[str, ...], exog_lags: int | None = None
+    ) -> Effects:
+        """Effects of a calendar's words on transformed levels, and of regressors up to a lag."""
+        calendar = self._calendar_effects(transform, words) if words else NO_CALENDAR
+        if exog_lags is None:
+            return Effects(calendar)
+        key = transform, words, exog_lags
+        if key not in self._exog:
+            index, exog = self.history.index, self.history.exog
+            levels = transform.forward(self.history.y) - calendar.at(index)
+            self._exog[key] = ExogEffects.learn(levels, index, exog, exog_lags, self.periods)
+        return Effects(calendar, self._exog[key])
+
+    def _calendar_effects(
+        self, transform: PowerTransform, words: tuple[str, ...]
+    ) -> CalendarEffects:
+        key = transform, words
+        if key not in self._calendar:
+            levels = transform.forward(self.history.y)
+            index = self.history.index
+            self._calendar[key] = CalendarEffects.learn(words, levels, index, self.periods)
+        return self._calendar[key]
+
+
+def fitted_transform(kind: str | None, lower: float, history: History) -> PowerTransform:
+    """The nonlinear transform of a history, measured from an origin; checked."""
+    transform = PowerTransform(POWERS[kind], lower)
+    transform.check(history.y, history.time)
+    if kind == "boxcox":
+        transform = PowerTransform.fit(history.y, lower)
+    levels = transform.forward(history.y)
+    spread, size = np.ptp(levels[~np.isnan(levels)]), np.nanmax(np.abs(levels))
+    varies = np.nanmin(history.y) < np.nanmax(history.y)
+    if transform.power and varies and spread <= ROUNDOFF * size:
+        must = f"be larger for a {kind} transform, after which all its values are the same"
+        got = f"{np.nanmax(history.y):g} at most"
+        raise refusal("y", f"{must} to 12 digits", got, "Multiply the series by a constant.")
+    return transform

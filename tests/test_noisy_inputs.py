@@ -32,6 +32,8 @@ from forecast_unc.regression.search import SearchSpace
 from tests import oracles
 
 KINDS = ["nigp", "annealed", "stochastic_em"]
+# The last takes three seconds on 60 rows, and is fitted to 14 besides.
+FITTED = [*KINDS[:2], pytest.param(KINDS[2], marks=pytest.mark.slow)]
 LENGTHSCALES, AMPLITUDE, TAU, NOISE_STD, BIAS = np.array([0.8, 1.7]), 1.3, 0.4, 0.2, 0.9
 SCALES = LENGTHSCALES, AMPLITUDE, np.full(2, TAU), BIAS
 BLUR = np.array([0.3, 0.1])
@@ -286,7 +288,7 @@ def test_smoothed_inputs_are_the_most_probable(rows, process, cov):
 def test_inputs_are_drawn_from_their_posterior(rng):
     U, y = np.array([[-0.4, 0.0], [0.5, 0.2]]), np.array([-0.9, 0.3])
     p, cov = problem(U, y), np.array([[0.3, 0.0], [0.0, 1e-12]])
-    shift, roots, shifts = np.zeros((2, 2)), np.tile(np.sqrt(cov), (2, 1, 1)), np.empty((4000, 2))
+    shift, roots, shifts = np.zeros((2, 2)), np.tile(np.sqrt(cov), (2, 1, 1)), np.empty((2000, 2))
     for row in shifts:
         shift = sweep(p, p.start, shift, roots, rng)
         row[:] = shift[:, 0]
@@ -302,11 +304,11 @@ def test_inputs_are_drawn_from_their_posterior(rng):
     weight /= weight.sum()
     # of batches of 40 sweeps, which are nearly independent
     for power in (1, 2):
-        batches = (shifts**power).reshape(100, 40, 2).mean(axis=1)
-        error = batches.std(axis=0) / 10.0
+        batches = (shifts**power).reshape(50, 40, 2).mean(axis=1)
+        error = batches.std(axis=0) / np.sqrt(50)
         assert (np.abs(batches.mean(axis=0) - weight @ nodes**power) < 4.0 * error).all()
-    both = shifts.prod(axis=1).reshape(100, 40).mean(axis=1)
-    assert abs(both.mean() - weight @ nodes.prod(axis=1)) < 4.0 * both.std() / 10.0
+    both = shifts.prod(axis=1).reshape(50, 40).mean(axis=1)
+    assert abs(both.mean() - weight @ nodes.prod(axis=1)) < 4.0 * both.std() / np.sqrt(50)
 
 
 def test_annealing_follows_the_joint_maximum(rows):
@@ -483,8 +485,8 @@ def sinc(n=60, input_std=0.5, seed=3):
 
 
 @functools.cache
-def fitted(kind, n=60):
-    return GPRegressor(noisy_inputs=kind, linear=False, random_state=0).fit(*sinc(n))
+def fitted(kind):
+    return GPRegressor(noisy_inputs=kind, linear=False, random_state=0).fit(*sinc())
 
 
 def test_the_joint_maximum_explains_the_targets_by_their_inputs_if_the_noise_is_learned():
@@ -497,7 +499,7 @@ def test_the_joint_maximum_explains_the_targets_by_their_inputs_if_the_noise_is_
     assert np.exp(theta[-1]) * y.std() < 0.25 * 0.05
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FITTED)
 def test_trainers_beat_the_fit_that_ignores_input_noise(kind):
     rng = np.random.default_rng(7)
     x = rng.uniform(-10, 10, 500)
@@ -575,15 +577,16 @@ def test_shapes_of_the_same_noise_agree():
 
 @pytest.mark.parametrize("kind", KINDS[1:])
 def test_noise_can_differ_between_the_rows(kind):
-    X, y = sinc(30)
-    cov = np.where(np.arange(30) < 15, 1.0, 0.0)[:, None, None]
+    X, y = sinc(14)
+    cov = np.where(np.arange(14) < 7, 1.0, 0.0)[:, None, None]
     gp = GPRegressor(noisy_inputs=kind, linear=False, random_state=0).fit(X, y, input_cov=cov)
     moved = gp.posterior_.centers + gp.posterior_.input_offset - X
-    assert np.abs(moved[:15]).min() > 0.0
-    np.testing.assert_allclose(moved[15:], 0.0, atol=1e-12)
+    assert np.abs(moved[:7]).min() > 0.0
+    np.testing.assert_allclose(moved[7:], 0.0, atol=1e-12)
+    assert len(gp.rounds_) >= {"annealed": 1, "stochastic_em": 24}[kind]
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FITTED)
 def test_conditioning_on_the_same_rows_is_the_fit(kind):
     X, y = sinc()
     gp = fitted(kind)
@@ -619,7 +622,7 @@ def test_units_change_nothing():
 
 
 def test_rounds_are_recorded():
-    for kind, n in (("nigp", 2), ("annealed", 5), ("stochastic_em", 24)):
+    for kind, n in (("nigp", 2), ("annealed", 5)):
         rounds = fitted(kind).rounds_
         assert len(rounds) >= n
         assert np.isfinite([r.score for r in rounds]).all()
@@ -629,7 +632,7 @@ def test_rounds_are_recorded():
     assert fitted(None).rounds_ == []
 
 
-@pytest.mark.parametrize("kind", ["nigp", "stochastic_em"])
+@pytest.mark.parametrize("kind", [FITTED[0], FITTED[2]])
 def test_forecasts_update_and_keep_their_model(kind, tmp_path, rng):
     y = pd.Series(np.sin(0.7 * np.arange(48)) + 0.1 * rng.standard_normal(48))
     model = Forecaster(GPRegressor(noisy_inputs=kind, random_state=0), lags=2, differences=())

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.regression.kernel_posterior import KernelPosterior
 from forecast_unc.series.rows import lag_embedding
 from tests import oracles
+from tests.members import in_turn
 from tests.recursions import conditioned, propagate, sample_paths, step_inputs
 from tests.test_moments import built_by_hand
 
@@ -252,9 +254,9 @@ def test_with_observed_inputs_the_joint_is_that_of_the_gp(columns, linear):
             expected = cov if path_consistent else np.diag(np.diagonal(cov))
             np.testing.assert_allclose(joint.mean, mean, rtol=1e-8, atol=1e-9)
             np.testing.assert_allclose(joint.cov, expected, rtol=1e-8, atol=1e-9)
-    for path_consistent, expected in ((True, cov), (False, np.diag(np.diagonal(cov)))):
-        paths = sample_paths(*args, 10_000, path_consistent, 0)
-        assert_close_in_errors(paths, mean, expected)
+    expected = {True: cov, False: np.diag(np.diagonal(cov))}
+    paths = sample_paths(*args, 4_000, linear, 0)
+    assert_close_in_errors(paths, mean, expected[linear])
 
 
 def test_with_observed_inputs_the_joint_holds_for_arbitrary_G(rng):
@@ -291,25 +293,24 @@ def uncertain_function():
     rng = np.random.default_rng(11)
     y = oracles.autoregression([0.9], 10, rng, 0.3)
     gp = GPRegressor(linear=False, lengthscales=1.5, noise_std=0.2)
-    return gp.fit(*lag_embedding(y, (1,), np.empty((10, 0)))), np.append(y, 1.2 * y.max())
-
-
-@pytest.mark.parametrize(("kind", "n"), [(conditioned, 200_000), (dataclasses.replace, 20_000)])
-def test_sampled_paths_keep_their_function(kind, n):
-    gp, y = uncertain_function()
-    mean, var, cross = oracles.second_step_of_one_function(
+    gp.fit(*lag_embedding(y, (1,), np.empty((10, 0))))
+    y = np.append(y, 1.2 * y.max())
+    second = oracles.second_step_of_one_function(
         predict_of(gp), gp.posterior_.covariance, gp.noise_std_**2, (1,), y
     )
+    return gp, y, second
+
+
+@pytest.mark.parametrize(("kind", "n"), [(conditioned, 50_000), (dataclasses.replace, 20_000)])
+def test_sampled_paths_keep_their_function(kind, n):
+    gp, y, (mean, var, cross) = uncertain_function()
     (m1,), (std1,) = gp.predict([[y[-1]]], return_std=True)
     paths = sample_paths(kind(gp.posterior_), (1,), y, no_exog(2), n, True, 5)
     assert_close_in_errors(paths, [m1, mean], np.array([[std1**2, cross], [cross, var]]))
 
 
 def test_exact_keeps_its_function_far_better_than_the_classic_recursion():
-    gp, y = uncertain_function()
-    _, var, cross = oracles.second_step_of_one_function(
-        predict_of(gp), gp.posterior_.covariance, gp.noise_std_**2, (1,), y
-    )
+    gp, y, (_, var, cross) = uncertain_function()
     args = gp.posterior_, (1,), y, no_exog(2)
     one, fresh = (propagate(*args, path_consistent=flag).cov for flag in (True, False))
     assert abs(one[0, 1] - cross) < 0.25 * abs(fresh[0, 1] - cross)
@@ -364,7 +365,7 @@ def spread_of_sums(n_series, n_samples):
 
 
 def test_sums_are_as_wide_as_those_of_sampled_paths():
-    consistent, classic = spread_of_sums(6, 2000)
+    consistent, classic = spread_of_sums(4, 1000)
     assert 0.88 < consistent < 1.05
     assert classic < 0.87
 
@@ -413,17 +414,17 @@ def test_blocks_of_paths_are_all_there(monkeypatch):
     gp, y, _, _ = fitted((1, 2))
     args = gp.posterior_, (1, 2), y, no_exog(4)
     whole = propagate(*args)
-    size = 8 * gp.posterior_.path_size * 3000  # bytes of a step of 3000 paths
+    size = 8 * gp.posterior_.path_size * 900  # bytes of a step of 900 paths
     monkeypatch.setattr(horizon_paths, "_PATH_MEMORY", size * horizon_paths._PATH_STEPS)
-    paths = sample_paths(*args, 20_000, True, 0)
-    assert paths.shape == (20_000, 4)
-    assert len(np.unique(paths[:, 0])) == 20_000
-    assert abs(paths[:, 0].std() / np.sqrt(whole.cov[0, 0]) - 1) < 5 / np.sqrt(2 * 20_000)
+    paths = sample_paths(*args, 6_000, True, 0)
+    assert paths.shape == (6_000, 4)
+    assert len(np.unique(paths[:, 0])) == 6_000
+    assert abs(paths[:, 0].std() / np.sqrt(whole.cov[0, 0]) - 1) < 5 / np.sqrt(2 * 6_000)
 
 
 def test_classic_sampled_paths_agree_with_quadrature_over_two_steps():
     gp, y, _, _ = fitted((1, 2))
-    paths = sample_paths(gp.posterior_, (1, 2), y, no_exog(2), 200_000, False, 8)
+    paths = sample_paths(gp.posterior_, (1, 2), y, no_exog(2), 50_000, False, 8)
     oracle = oracles.quadrature_recursion(predict_of(gp), (1, 2), y, 2)
     assert_close_in_errors(paths, *oracle)  # two steps: the first is Gaussian indeed
 
@@ -436,8 +437,8 @@ def test_only_the_last_lags_matter_and_nothing_is_modified(method):
     long, short = (
         propagate(gp.posterior_, (1, 3), known, exog, **options) for known in (history, y[-3:])
     )
-    np.testing.assert_array_equal(long.mean, short.mean)
-    np.testing.assert_array_equal(long.cov, short.cov)
+    np.testing.assert_allclose(long.mean, short.mean, rtol=1e-12)
+    np.testing.assert_allclose(long.cov, short.cov, rtol=1e-12)
     np.testing.assert_array_equal(history, y)
     np.testing.assert_array_equal(exog, np.ones((4, 1)))
 
@@ -469,8 +470,8 @@ def test_a_variance_of_naive_that_is_not_positive_names_its_step(monkeypatch):
 
 
 def test_path_consistent_covariance_is_a_covariance():
-    """Random sparse GPs of little noise, the cases where the undamped form was indefinite."""
-    for seed in range(150):
+    """Random sparse GPs of little noise; the last six seeds are indefinite without the damping."""
+    for seed in (*range(10), 42, 63, 79, 92, 126, 142):
         rng = np.random.default_rng(seed)
         n = int(rng.integers(3, 9))
         X = rng.uniform(-2, 2, size=(n, 1))
@@ -552,26 +553,26 @@ def affine(differences):
 
 
 @pytest.mark.parametrize("case", LINEAR_CASES, ids=str)
-@pytest.mark.parametrize("method", ["exact", "taylor"])
-@pytest.mark.parametrize("path_consistent", [True, False])
-def test_linear_models_with_all_inputs_uncertain(case, method, path_consistent):
+def test_linear_models_with_all_inputs_uncertain(case):
     args, given, mean, cov = linear_case(*case)
-    joint = propagate(*args, **given, propagation=method, path_consistent=path_consistent)
-    np.testing.assert_allclose(joint.mean, mean, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose(joint.cov, cov[path_consistent], rtol=1e-10, atol=1e-10)
+    for method, path_consistent in itertools.product(("exact", "taylor"), (True, False)):
+        joint = propagate(*args, **given, propagation=method, path_consistent=path_consistent)
+        name = f"{method}, path_consistent={path_consistent}"
+        np.testing.assert_allclose(joint.mean, mean, 1e-10, 1e-10, err_msg=name)
+        np.testing.assert_allclose(joint.cov, cov[path_consistent], 1e-10, 1e-10, err_msg=name)
 
 
-@pytest.mark.parametrize("case", LINEAR_CASES, ids=str)
-@pytest.mark.parametrize("path_consistent", [True, False])
+@pytest.mark.parametrize(("case", "path_consistent"), in_turn(LINEAR_CASES, (True, False)), ids=str)
 def test_sampled_linear_paths_with_all_inputs_uncertain(case, path_consistent):
     args, given, mean, cov = linear_case(*case, steps=4)
-    paths = sample_paths(*args, 60_000, path_consistent, 2, **given)
+    paths = sample_paths(*args, 40_000, path_consistent, 2, **given)
     assert_close_in_errors(paths, mean, cov[path_consistent])
 
 
 @pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("path_consistent", [True, False])
-@pytest.mark.parametrize("differences", [(2, 3), (1, 1), (1, 12)], ids=str)
+@pytest.mark.parametrize(
+    ("path_consistent", "differences"), [(True, (2, 3)), (False, (1, 1)), (True, (1, 12))], ids=str
+)
 def test_levels_are_the_changes_integrated(method, path_consistent, differences):
     """The affine map back, which the recursion contains, against integrating its columns."""
     lags, steps = (1, 2), 5
@@ -624,8 +625,7 @@ def test_one_step_from_uncertain_history_and_regressors_is_the_quadrature():
         np.testing.assert_allclose(joint.cov, [[var]], rtol=1e-8)
 
 
-@pytest.mark.parametrize("path_consistent", [True, False])
-@pytest.mark.parametrize("differences", [(), (1,)], ids=str)
+@pytest.mark.parametrize(("path_consistent", "differences"), [(True, (1,)), (False, ())], ids=str)
 def test_sampled_nonlinear_paths_with_uncertain_inputs(path_consistent, differences):
     # Little noise and many rows, so that step 2 is close to Gaussian: what the closure leaves out
     # is at most 2 of the 6 standard errors (with 200 000 paths); on 40 rows and with all of the
@@ -687,8 +687,7 @@ def test_covariance_with_uncertain_inputs_is_a_covariance():
         assert np.linalg.eigvalsh(cov / np.outer(std, std))[0] > -1e-12
 
 
-@pytest.mark.parametrize("path_consistent", [True, False])
-@pytest.mark.parametrize("differences", [(), (1,)], ids=str)
+@pytest.mark.parametrize(("path_consistent", "differences"), [(True, ()), (False, (1,))], ids=str)
 def test_uncertain_regressors_beside_known_ones(path_consistent, differences):
     """A covariance of the first columns alone is one of all with zeros, and that of the paths."""
     lags, steps = (1, 2), 2

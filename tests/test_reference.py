@@ -18,7 +18,10 @@ def test_regressors_have_the_digits_of_their_regime(name):
     if name.startswith(BELOW):  # below the floor of the noise, where a half of the digits is left
         assert all(error < 1e-3 or error == measure.REFUSED for error in errors.values())
     else:
-        assert max(errors.values()) < measure.SUPPORTED, errors
+        limits = dict.fromkeys(errors, measure.SUPPORTED)
+        if name.startswith("noise at its floor"):  # 4e-7 to 2e-6, depending on the processor
+            limits |= {quantity: 1e-5 for quantity in errors if quantity.startswith("reduced-rank")}
+        assert {q: error for q, error in errors.items() if error >= limits[q]} == {}
 
 
 @pytest.mark.parametrize("name", REFERENCE["transforms"])

@@ -40,15 +40,14 @@ def evidences(forecaster):
     ("forecaster", "series", "lost"),
     [
         (Forecaster(lags=4), datasets.load_nile(), 0.1),
-        (Forecaster(lags=8), datasets.load_sunspots().iloc[:200], 0.1),
         (Forecaster(), datasets.load_us_gdp().iloc[:150], 0.1),
         (
             Forecaster(ReducedRankGPRegressor(n_support=20), lags=4),
-            datasets.make_mackey_glass(300, noise_std=0.01, random_state=0),
+            datasets.make_mackey_glass(150, noise_std=0.01, random_state=0),
             2.0,
         ),
     ],
-    ids=["nile", "sunspots", "automatic", "reduced rank"],
+    ids=["nile", "automatic", "reduced rank"],
 )
 def test_a_refit_takes_fewer_evaluations_to_the_evidence_of_a_fit(
     forecaster, series, lost, evaluations
@@ -145,7 +144,7 @@ def test_other_inputs_start_a_new_search():
 
 def test_regressors_without_a_search_are_fitted_as_ever():
     y = datasets.load_nile()
-    forecaster = Forecaster(RVMRegressor(), lags=2)
+    forecaster = Forecaster(RVMRegressor(prior="shared"), lags=2)
     again = forecaster.fit(y.iloc[:60]).refit(y)
     np.testing.assert_allclose(again.forecast(3).mean, forecaster.fit(y).forecast(3).mean)
 

@@ -222,7 +222,7 @@ def test_a_noisy_lag_is_an_uncertain_input():
     gp.fit(X, np.sin(0.8 * X[:, 0]) + 0.3 * rng.standard_normal(60))
     y, y_std = np.array([0.7, np.nan, 0.4, 0.9]), np.array([0.0, 0.0, 0.3, 0.2])
     state = state_of(gp.posterior_, (1,), y, y_std, path_consistent=False)
-    levels, weights = np.full(100_000, y[0]), np.ones(100_000)
+    levels, weights = np.full(40_000, y[0]), np.ones(40_000)
     for value, std in zip(y[1:], y_std[1:], strict=True):
         mu, sd = gp.predict(levels[:, None], return_std=True)
         levels = mu + sd * rng.standard_normal(len(levels))
@@ -261,10 +261,10 @@ def test_what_a_gap_tells_of_the_function_by_importance_sampling():
     gp = GPRegressor(linear=False, lengthscales=4.0, noise_std=0.3)
     gp.fit(X, 0.8 * X[:, 0] + 0.3 * rng.standard_normal(12))
     y, y_std = np.array([2.5, np.nan, np.nan, 3.2, 3.0]), np.array([0, 0, 0, 0.5, 0.5])
-    paths = sample_paths(gp.posterior_, (1,), y[:1], no_exog(7), 20_000, True, 0)
+    paths = sample_paths(gp.posterior_, (1,), y[:1], no_exog(7), 8_000, True, 0)
     weights = np.exp(-0.5 * (((paths[:, 2:4] - y[3:]) / y_std[3:]) ** 2).sum(axis=1))
     weights /= weights.sum()
-    assert 1 / (weights**2).sum() > 1_000
+    assert 1 / (weights**2).sum() > 400
     mean = weights @ paths
     cov = (paths - mean).T @ ((paths - mean) * weights[:, None])
     std = np.sqrt(np.diagonal(cov))
@@ -282,12 +282,12 @@ def test_what_a_gap_tells_of_the_function_by_importance_sampling():
     # Paths are weighted and resampled on the way, so that theirs is the reference itself; here
     # no row was learned from.
     model = OneStepModel(gp.posterior_, (1,), IDENTITY)
-    method = Method("monte_carlo", True, 10_000, 1)
+    method = Method("monte_carlo", True, 4_000, 1)
     past = past_of(y, y_std)._replace(learned=np.zeros(len(y), dtype=bool))
     sampled = particles(model, past, Future(no_exog(3)), method)
-    error = std[4:] * np.sqrt(1 / 2_000 + 1 / 2_000)  # of effectively so many independent paths
+    error = std[4:] * np.sqrt(1 / 800 + 1 / 800)  # of effectively so many independent paths
     np.testing.assert_array_less(np.abs(sampled.mean(axis=0) - mean[4:]), 5 * error)
-    np.testing.assert_allclose(sampled.std(axis=0) / std[4:], 1.0, atol=0.08)
+    np.testing.assert_allclose(sampled.std(axis=0) / std[4:], 1.0, atol=0.12)
 
 
 @pytest.mark.parametrize("propagation", ["exact", "monte_carlo"])
@@ -423,7 +423,7 @@ def test_models_without_closed_form_pass_gaps_by_expansion(propagation):
     holed = np.append(y, [np.nan, 0.5])
     state = state_of(rvm.posterior_, (1, 2), holed, propagation=propagation)
     taylor = state_of(rvm.posterior_, (1, 2), holed, propagation="taylor")
-    np.testing.assert_array_equal(state.mean, taylor.mean)
+    np.testing.assert_allclose(state.mean, taylor.mean, rtol=1e-12)
     with pytest.raises(ValueError, match="must be 'taylor' or 'monte_carlo' .* got 'exact'"):
         state_of(rvm.posterior_, (1, 2), holed)
 

@@ -107,7 +107,9 @@ def test_many_fits_in_threads_leave_no_limit_behind():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 2))
     y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(40)
-    Parallel(n_jobs=4, backend="threading")(delayed(GPRegressor().fit)(X, y) for _ in range(20))
+    Parallel(n_jobs=4, backend="threading")(
+        delayed(GPRegressor(lengthscales=1.0).fit)(X, y) for _ in range(8)
+    )
     assert threads() == {2}
     with blas_threads(10):
         assert threads() == {1}
@@ -121,7 +123,7 @@ def test_many_fits_in_threads_leave_no_limit_behind():
         (ReducedRankEvidence, "__call__", ReducedRankGPRegressor()),
         (SequentialTrainer, "fit", RVMRegressor()),
         (rvm, "weight_posterior", RVMRegressor()),
-        (rvm_classifier, "_train", RVMClassifier()),
+        (rvm_classifier, "_train", RVMClassifier(lengthscales=1.0)),
     ],
     ids=[
         "GP search",

@@ -25,7 +25,8 @@ class LinearRecursion:
         \mathrm{Cov}[y] = M (s^2 I + K + A_0 C_0' + C_0 A_0' + A_0 S A_0') M', \quad
         M = (I - A_y)^{-1}, \; K = \mathrm{Cov}(e), \; C_0 = \mathrm{Cov}(e, z_0),
 
-    with e the error of the function; in units of scale^2; the methods return it in those of the levels.
+    with e the error of the function; in units of scale^2, and in those of the levels what the
+    methods return.
     """
 
     weights: Array  # (h, b + h), the rows a_t of A; zero from y_t on

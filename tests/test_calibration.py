@@ -30,7 +30,7 @@ from forecast_unc.forecasting.pool.calibration import (
     conformal,
     rolling_errors,
 )
-from forecast_unc.forecasting.pool.weights import own_changes
+from forecast_unc.forecasting.pool.weights import average, own_changes
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from tests.members import in_turn
 from tests.test_first_steps import assert_first_steps
@@ -471,7 +471,7 @@ def test_the_forecast_is_recalibrated_by_hand(name):
     rule = model.ensemble_.rules.averaging
     asks = [lambda h, m=m: m.forecast(m.history.future(h)) for m in model.models_]
     changes = own_changes(model.ensemble_.history.y, horizon)
-    averaged = rule.average(asks, model.weights_, horizon, yardstick=changes)
+    averaged = average(rule, asks, model.weights_, horizon, yardstick=changes)
     found = rolling_errors(
         Rolling(model.models_), averaged.members, averaged.shares, rule.disagreement
     )

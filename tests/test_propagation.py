@@ -463,7 +463,7 @@ def test_what_diverges_names_its_step(method):
 
 def test_a_variance_of_naive_that_is_not_positive_names_its_step(monkeypatch):
     gp, y, _, _ = fitted((1,))
-    monkeypatch.setattr(gaussian, "_function_cov", lambda *_: np.diag([1.0, 1.0, -5.0, 1.0]))
+    monkeypatch.setattr(gaussian, "function_covariance", lambda *_: np.diag([1.0, 1.0, -5.0, 1.0]))
     with pytest.raises(Diverged, match=r"variance must be positive; got -.* at step 3\.") as error:
         propagate(gp.posterior_, (1,), y[-1:], no_exog(4), propagation="naive")
     assert error.value.step == 3

@@ -105,7 +105,9 @@ class Combination(Scored):
                 raise
         if weights is None:
             weights = self._validated_weights(y, inputs)
-        self.forecasters_, self.weights_, self.refused_ = fitted, weights / weights.sum(), {}
+        self.forecasters_ = fitted
+        self.weights_ = weights / weights.sum()
+        self.refused_ = {}
         return self
 
     def update(

@@ -24,7 +24,7 @@ _BLOCK = 128
 class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
     """Past forecasts and scores of a forecaster or an average, by `_history` and `_past_steps`."""
 
-    _repr_html_, _repr_mimebundle_ = model_card, None  # in the place of scikit-learn's diagram
+    _repr_html_, _repr_mimebundle_ = model_card, None  # instead of scikit-learn's diagram
 
     def fitted(self) -> Fitted:
         """One-step forecasts of the series itself, each from the values before it.
@@ -78,7 +78,9 @@ class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         TypeError
             If a member of a Combination is no Forecaster or Combination.
         """
-        model, index, series = self, self._history.index, check_is_series(y)
+        model = self
+        index = self._history.index
+        series = check_is_series(y)
         if exog is not None:
             exog = check_aligned(exog, series.index, "y")
         after = _steps_after(index, series.index)

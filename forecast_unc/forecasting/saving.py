@@ -1,6 +1,7 @@
 """Fitted models in files: what was given and learned, from which all else is made again.
 
-Numbers, text and the classes of `_CLASSES`, and no code: docs/saving.md has the format.
+A file holds only numbers, text and the classes of `_CLASSES`; nothing is executed. docs/saving.md
+has the format.
 """
 
 from __future__ import annotations

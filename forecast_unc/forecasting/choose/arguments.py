@@ -98,7 +98,7 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
                 _check_two_noises(self.regressor, self.noise)
 
     def _check_season_used(self, periods: list[Any]) -> None:
-        """Raise if lags of one's own, and what else was given, have no use for a season."""
+        """Raise if nothing that was given beside lags uses a season that was given, too."""
         if is_auto(self.lags) or self.prior_mean == "seasonal":
             return
         parts = check_calendar(value_or(self._inputs, None))

@@ -183,7 +183,7 @@ def _member(
     rows: CompleteRows,
     origin: float,
 ) -> MemberSpecification:
-    """The specification of a candidate, with what was given in the place of its own."""
+    """The specification of a candidate, after the arguments that were given."""
     regressed = history.exog.shape[1] > 0
     most = min(arguments.max_train or candidate.rows, candidate.rows)
     if candidate.model == "counts":
@@ -283,7 +283,7 @@ def _as_given(
 def _completed(
     arguments: Arguments, candidate: Candidate, history: History, rows: CompleteRows
 ) -> Specification:
-    """A candidate of the automatic choice, with what was given in the place of its own."""
+    """A model on lagged values by a candidate, after the arguments that were given."""
     periods = candidate.periods
     prior_mean = value_or(arguments.prior_mean, candidate.prior_mean)
     differences = differences_or(arguments, candidate.differences)
@@ -337,7 +337,7 @@ def _most_rows(arguments: Arguments, candidate: Candidate) -> int | None:
 def _filled(
     arguments: Arguments, candidate: Candidate, lags: tuple[int, ...], periods: tuple[int, ...]
 ) -> Specification:
-    """A candidate with what was given in the place of its own, and a regressor of its own."""
+    """A candidate after the arguments that were given, with their regressor or a plain process."""
     prior_mean = value_or(arguments.prior_mean, candidate.prior_mean)
     _check_prior_mean(arguments, prior_mean, lags, periods)
     regressor: BaseEstimator = GPRegressor(random_state=arguments.random_state)

@@ -177,7 +177,9 @@ def excursions(y: Array, period: int) -> list[slice]:
     On one of the scales of an outlier they are four times 95 % of the other changes over as many
     steps, and on the other twice; a single value is none. Too many are how the series is.
     """
-    y, lag, least_sides = y.copy(), _whole_seasons(period), 1
+    y = y.copy()
+    lag = _whole_seasons(period)
+    least_sides = 1
     most = min(_RULE.most(int((~np.isnan(y)).sum())), _RULE.few)
     away, found = np.zeros(len(y), dtype=np.bool_), list[tuple[int, int]]()
     while 2 * lag + _RULE.least_shift <= len(y) and len(found) <= most:
@@ -211,7 +213,7 @@ class _Sides:
         self.away = np.array([np.fmin(*self.sides), -np.fmax(*self.sides)])
 
     def far(self, quantile: float, run: slice | None = None) -> float:
-        """Quantile of the sizes of changes, but for those of a run; infinite if few are left."""
+        """Quantile of the sizes of changes outside a run; infinite if few are left."""
         others = self.changes
         if run is not None:
             others = others.copy()

@@ -20,7 +20,7 @@ from forecast_unc.series.seasons import recurs
 FEW = 60
 # Share of zeros beyond which counts without a season have their own model alone.
 MANY_ZEROS = 0.4
-# Fewer values than this support no logarithm: the tail of what two or three of them say explodes.
+# Fewer values than this support no logarithm: with two or three the lognormal tail explodes.
 _LOG = 5
 # Seasons from this many steps have enough rows to be learned as levels, and those of a day or
 # longer enough to be learned from lags (a choice: quarters, months and weeks, hours).
@@ -56,18 +56,21 @@ class Candidate:
 
 
 PLAIN = Candidate("given", (), MOST_ROWS, "as given", (), (), calendar=None)
-"""What is left open beside lags of one's own, which need no table."""
+"""Fields that are left open beside given lags, which need no table."""
 
 
 class Row:
     """A kind of candidate for the series of a regime.
 
-    `otherwise`: the kind where values with zeros have no relative changes; `overrides`: fields that
-    are not as usual for the kind, some by (n, periods).
+    `otherwise`: the kind used when values are not positive; `overrides`: fields that are not as
+    usual for the kind, some by (n, periods).
     """
 
     def __init__(self, regime: str, kind: str, *, otherwise: str = "", **overrides: Any) -> None:
-        self.regime, self.kind, self.otherwise, self.overrides = regime, kind, otherwise, overrides
+        self.regime = regime
+        self.kind = kind
+        self.otherwise = otherwise
+        self.overrides = overrides
 
 
 def lags_for(n: int, periods: tuple[int, ...]) -> tuple[int, ...]:

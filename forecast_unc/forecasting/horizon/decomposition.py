@@ -25,7 +25,8 @@ class LinearRecursion:
         \mathrm{Cov}[y] = M (s^2 I + K + A_0 C_0' + C_0 A_0' + A_0 S A_0') M', \quad
         M = (I - A_y)^{-1}, \; K = \mathrm{Cov}(e), \; C_0 = \mathrm{Cov}(e, z_0),
 
-    with e the error of the function; in units of scale^2, but for what the methods return.
+    with e the error of the function; in units of scale^2, and in those of the levels what the
+    methods return.
     """
 
     weights: Array  # (h, b + h), the rows a_t of A; zero from y_t on
@@ -54,7 +55,9 @@ class LinearRecursion:
 
     def parts(self) -> dict[str, Array]:
         """Parts, (h, h) each, of the next observations: docs/theory/questions.md; else zero."""
-        h, b, p = len(self.weights), len(self.start_cov), self.n_levels
+        h = len(self.weights)
+        b = len(self.start_cov)
+        p = self.n_levels
         scale, noise_var, observation_var = self.scales
         propagated = self._from_known()
         propagated.flat[:: h + 1] -= self.function_var + noise_var
@@ -113,7 +116,9 @@ def passed_on(maps: LevelMap, weights: Array) -> tuple[Array, Array]:
 
     Weights (h, q + u) are those of each change on lagged levels and u uncertain regressors.
     """
-    h, p, regressors = len(weights), maps.depth, weights.shape[1] - len(maps.lagged)
+    h = len(weights)
+    p = maps.depth
+    regressors = weights.shape[1] - len(maps.lagged)
     first = p + h * regressors
     coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
     steps, uncertain = np.arange(h)[:, None], p + np.arange(h * regressors)
@@ -132,7 +137,9 @@ def parts_of_paths(
     Their products can grow: weights are shortened to give no more than the variance of the paths.
     """
     state = state_at_origin(model, past, method._replace(path_consistent=False))
-    maps, scales, h = model.maps, model.scales, len(future.exog)
+    maps = model.maps
+    scales = model.scales
+    h = len(future.exog)
     some = np.vstack([paths.mean(axis=0), paths[:64]])  # so few cost little
     trajectory, inputs = Trajectory(model, np.tile(state.mean, (len(some), 1)), h), []
     for t in range(h):
@@ -147,11 +154,15 @@ def parts_of_paths(
     through, carried = passed_on(maps, slopes[:, : len(combine)] @ combine)
     largest = paths.var(axis=0, ddof=1) / scales.scale**2 - scales.observation_var
     b = len(start_cov)
-    rows, joint, response = np.zeros((h, b + h)), np.zeros((b + h, b + h)), np.eye(h)
+    rows = np.zeros((h, b + h))
+    joint = np.zeros((b + h, b + h))
+    response = np.eye(h)
     joint[:b, :b] = start_cov
     for t in range(h):
         n, error = b + t, np.zeros(b + t)
-        before, x, y = joint[:n, :n], through[t, :n], carried[t, :n]
+        before = joint[:n, :n]
+        x = through[t, :n]
+        y = carried[t, :n]
         error[b:] = response[:t, :t] @ function_cov[:t, t]
         # Var y_t = square f^2 + 2 double f + rest, f the factor of the weights on the inputs
         square, double = x @ before @ x, x @ (before @ y + error)

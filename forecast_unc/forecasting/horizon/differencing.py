@@ -32,7 +32,10 @@ class Differencing:
 
 
 class LevelMap:
-    """The sparse linear maps between levels, inputs and changes.
+    """The sparse linear maps between levels, inputs and changes of one step.
+
+    `lagged` are the levels that its inputs are made of by `combine`, `own` those that its level
+    repeats with weights -`carried`, `touched` both and the level itself; all are steps back.
 
     With c the coefficients of prod(1 - B^lag), B the backshift, and covariances over scale^2,
 
@@ -47,7 +50,7 @@ class LevelMap:
         back = np.flatnonzero(polynomial)
         coefficients = polynomial[back]
         self.depth = int(max(lags) + back[-1])  # levels that one step looks back
-        self.lagged = np.add.outer(np.array(lags), back).ravel()  # (l q,), steps back
+        self.lagged = np.add.outer(np.array(lags), back).ravel()  # (l q,)
         self.combine = np.asarray(np.kron(np.eye(len(lags)), coefficients))  # (l, l q)
-        self.own, self.carried = back[1:], coefficients[1:]  # (q - 1,)
-        self.touched = np.concatenate([[0], self.own, self.lagged])  # steps back, of a whole row
+        self.own, self.carried = back[1:], coefficients[1:]  # (q - 1,), without the level itself
+        self.touched = np.concatenate([[0], self.own, self.lagged])

@@ -13,9 +13,9 @@ class FunctionError:
 
     C[t, u] = Cov(error of f at step t, z_u) = r_u . C[t, :] + k_post(x_t, x_u), z_u the level of
     step u < t and r_u its weights on the levels before it: a unit triangular system a step. The
-    std at a step is no more than what the step adds to the part its inputs explain, else the joint
-    covariance might be none (11 % of 20,000 random GPs). Levels O that were observed, each when it
-    is the last, with standard innovations e (docs/theory/state.md):
+    std at a step is no more than what the step adds to the part its inputs explain; otherwise the
+    joint matrix may not be a covariance (11 % of 20,000 random GPs). Levels O that were observed,
+    each when it is the last, with standard innovations e (docs/theory/state.md):
 
         c = L^-1 C[t, O],  L[o, o'] = W[o', o] for o' < o,  W[o, u] = Cov(o, z_u) / L[o, o],
         Cov(error, z | O) = C[t, :] - c W,  E[error | O] = c . e,  Var(error | O) = k_post - c . c.
@@ -73,7 +73,9 @@ class FunctionError:
 
     def observe(self, cov: Array, var: float, innovation: float) -> None:
         """Condition on an observation of the last level, of covariance (m,) with the last m."""
-        last, m, std = self.depth + self.step - 1, len(self._observed), np.sqrt(var)
+        last = self.depth + self.step - 1
+        m = len(self._observed)
+        std = np.sqrt(var)
         chol = np.pad(self._chol, (0, 1))
         chol[m] = np.append(self._loadings[:, last], std)
         row = np.zeros(self._loadings.shape[1])

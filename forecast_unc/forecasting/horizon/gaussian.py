@@ -55,7 +55,10 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
     """
     if method.propagation == "naive":
         return _naive(model, state, future, method)
-    maps, scales, h, u = model.maps, model.scales, len(future.exog), future.uncertain
+    maps = model.maps
+    scales = model.scales
+    h = len(future.exog)
+    u = future.uncertain
     p, first = maps.depth, maps.depth + h * u  # coordinate of y_1
     regressors = p + np.arange(h * u).reshape(h, u)  # their coordinates
     coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
@@ -89,7 +92,10 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
 
 def _naive(model: OneStepModel, state: State, future: Future, method: Method) -> LevelJoint:
     """Plug each mean in as if it had been observed."""
-    maps, posterior, h, scales = model.maps, model.posterior, len(future.exog), model.scales
+    maps = model.maps
+    posterior = model.posterior
+    h = len(future.exog)
+    scales = model.scales
     trajectory, inputs = Trajectory(model, state.mean, h), []
     for step in range(h):
         x = trajectory.inputs(future.exog[step])

@@ -11,8 +11,8 @@ from forecast_unc.forecasting.horizon.types import Method, OneStepModel, Past
 
 # A complete window is looked for so many steps back; each step costs the moments of one.
 _FARTHEST = 1000
-# Without one: two windows, and so many observed values, before the origin. With 100 the start is
-# forgotten to 1e-9 (four of ten values missing), with one it moves the state by 1e-5.
+# Without one: two windows, and so many observed values, before the origin. After 100 values the
+# effect of the start is below 1e-9 (four of ten values missing), after one it is 1e-5.
 _RUN_IN_VALUES = 100
 
 
@@ -47,7 +47,10 @@ def run_in(model: OneStepModel, past: Past) -> RunIn:
 
     What is not known there has the series' mean and variance, at least that of its changes.
     """
-    y, p, n, scale = past.levels, model.maps.depth, len(past.levels), model.differencing.scale
+    y = past.levels
+    p = model.maps.depth
+    n = len(past.levels)
+    scale = model.differencing.scale
     observed = ~np.isnan(y)
     noise_var = np.where(observed, past.stds, 0.0) / scale
     noise_var = noise_var**2 + model.posterior.observation_var
@@ -71,7 +74,9 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int 
 
     The next level joins the last p at each step, and is conditioned on if it was observed.
     """
-    start, p, n = run_in(model, past), model.maps.depth, len(past.levels)
+    start = run_in(model, past)
+    p = model.maps.depth
+    n = len(past.levels)
     limit, scale = model.limit(past.levels), model.differencing.scale
     function = None
     if method.path_consistent and model.posterior.joint:

@@ -97,14 +97,18 @@ class _Paths:
         path_consistent: bool,
         rng: Normals,
     ) -> None:
-        self.model, self.start, self.future, self.n, self.rng = model, start, future, n, rng
+        self.model = model
+        self.start = start
+        self.future = future
+        self.n = n
+        self.rng = rng
         posterior, n_past = model.posterior, len(start.past.levels)
         self.limit, self.scale = model.limit(start.past.levels), model.differencing.scale
         self.one_function = path_consistent and posterior.joint
         self.passed = start.passed_over(self.one_function)
         steps, whole = n_past - start.now + len(future.exog), None
-        # points in the place of draws are those of innovations, given what a path has seen; of
-        # whole functions, drawn before, few would be left where something was observed
+        # Whole functions are drawn with a random generator and without an observation on the way
+        # only: resampling would leave few distinct functions, and points are of innovations.
         alone = self.one_function and not start.observed[start.now :].any()
         if alone and isinstance(rng, np.random.Generator):
             whole = posterior.function_sample(n, rng)
@@ -218,7 +222,7 @@ class _Function:
         return mean, np.sqrt(var)
 
     def keep(self, standard: Array) -> None:
-        """Take in what it came out as, in stds from its mean."""
+        """Record the standardized draw of this step, (n,)."""
 
     def take(self, paths: Positions) -> None:
         """Keep these paths; functions drawn whole are never resampled."""
@@ -232,7 +236,9 @@ class _OneFunction(_Function):
 
     def __init__(self, posterior: Posterior, n: int, room: int) -> None:
         super().__init__(posterior)
-        self.path, self.step, self.room = posterior.function_path(room + 1, n), 0, room
+        self.path = posterior.function_path(room + 1, n)
+        self.step = 0
+        self.room = room
         self.chol, self.draws = np.zeros((room + 1, room + 1, n)), np.zeros((room, n))
 
     def predict(self, X: Array) -> tuple[Array, Array]:
@@ -250,7 +256,7 @@ class _OneFunction(_Function):
         return self.posterior.mean(X) + learned, row[t]
 
     def keep(self, standard: Array) -> None:
-        """Take in what it came out as, in stds from its mean."""
+        """Record the standardized draw of this step, (n,)."""
         if self.step < self.room:
             self.draws[self.step] = standard
             self.step += 1

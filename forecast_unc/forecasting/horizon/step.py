@@ -37,7 +37,9 @@ class Trajectory:
 
     def append(self, change: Array | float) -> None:
         """Enter the next level by its standardized change, (...)."""
-        maps, differencing, t = self.model.maps, self.model.differencing, self.now
+        maps = self.model.maps
+        differencing = self.model.differencing
+        t = self.now
         self._changes[..., t - self._lead] = change
         self._levels[..., t] = differencing.scale * change + differencing.shift
         self._levels[..., t] -= self._levels[..., t - maps.own] @ maps.carried
@@ -67,7 +69,9 @@ class MomentMatching:
         function: FunctionError | None,  # of one and the same function; None for independent errors
         uncertain: int = 0,  # regressors that are coordinates, the first ones
     ) -> None:
-        self.model, self.limit, self.function = model, limit, function
+        self.model = model
+        self.limit = limit
+        self.function = function
         kind, posterior = method.propagation, model.posterior
         # those of a run-in to paths are exact where they have a closed form
         exact = kind == "exact" or (kind != "taylor" and posterior.closed_form)
@@ -91,7 +95,9 @@ class MomentMatching:
         x (d,) is the mean input, its first entries linear in the coordinates `at` (q,), the others
         known; `levels` (m,) are the coordinates of the last m >= p levels.
         """
-        maps, posterior, before = self.model.maps, self.model.posterior, cov[:n, :n]
+        maps = self.model.maps
+        posterior = self.model.posterior
+        before = cov[:n, :n]
         input_cov = self._input_cov(len(x), at, before)
         mean, var, slope = self.moments(x, input_cov)
         var -= posterior.observation_var
@@ -143,7 +149,7 @@ def check_stable(mean: float, std: float, limit: float) -> None:
 
 @contextmanager
 def at_step(step: int, where: str = "") -> Iterator[None]:
-    """Diverged, with the number of the step, in the place of Unstable; 0 is before the first."""
+    """Raise `Unstable` again as `Diverged` with the number of the step; 0 is before the first."""
     try:
         yield
     except Unstable as error:

@@ -111,13 +111,17 @@ class CountModel(FittedModel):
         return cls(specification, history, prior, occurrence, size, states)
 
     def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
-        """Joint forecast of the next values, before they are rounded; the same by all methods.
+        """Joint forecast of the next values, before they are rounded.
 
-        But for "naive", whose steps know nothing of each other.
+        `propagation` has no effect except "naive" (independent steps) and "monte_carlo" (paths).
         """
-        method, steps, end = method or Method(), len(ahead.index), self._end
+        method = method or Method()
+        steps = len(ahead.index)
+        end = self._end
         mean, var, shared = self._moments(end)
-        q, cor, cov = Map.of(Table(*self._table(end), steps)), np.eye(steps), var * np.eye(steps)
+        q = Map.of(Table(*self._table(end), steps))
+        cor = np.eye(steps)
+        cov = var * np.eye(steps)
         if steps > 1 and method.propagation != "naive":
             one = q[np.arange(1)]
 

@@ -55,7 +55,9 @@ class NoisyRows:
     @cached_property
     def errors(self) -> SharedErrors:
         """The errors that the rows share."""
-        maps, anchor, times = self.maps, self.anchor, self.times
+        maps = self.maps
+        anchor = self.anchor
+        times = self.times
         back, weights = np.append(0, maps.own), np.append(1.0, maps.carried)
         if anchor is not None:
             used = np.flatnonzero(maps.combine[anchor])

@@ -195,8 +195,12 @@ class LaggedModel(FittedModel):
 
         Missing ones are interpolated; what looks back at a gap that lasts until the origin is NaN.
         """
-        levels, exog, n = self.past.levels, self.past.exog, len(self.past.levels)
-        one_step, anchor, p = self.one_step, self.specification.anchor, self.depth
+        levels = self.past.levels
+        exog = self.past.exog
+        n = len(self.past.levels)
+        one_step = self.one_step
+        anchor = self.specification.anchor
+        p = self.depth
         rows = self.rows
         found = np.searchsorted(rows.times, origins)
         enough = found >= _LEAST_ROWS
@@ -285,7 +289,9 @@ class LaggedModel(FittedModel):
 
     def effects(self, k: int, at: float) -> tuple[Array, Array]:
         """Mean and variance (k,) of the change of a value `at` for one unit of each regressor."""
-        start, posterior, p = self.from_known(), self.one_step.posterior, self.depth
+        start = self.from_known()
+        posterior = self.one_step.posterior
+        p = self.depth
         row = Trajectory(self.one_step, start.past.levels[-p:], 1).inputs(start.past.exog[-1])
         first = len(self.specification.lags)
         X = np.vstack([row, row + np.eye(len(row))[first : first + k]])
@@ -314,7 +320,9 @@ class LaggedModel(FittedModel):
 
     def _future(self, ahead: Ahead) -> Future:
         """Regressors and inputs from the calendar of the steps."""
-        spec, cov, (steps, k) = self.specification, ahead.exog_cov, ahead.exog.shape
+        spec = self.specification
+        cov = ahead.exog_cov
+        steps, k = ahead.exog.shape
         past = self.history.exog[len(self.history.exog) - spec.exog_depth :]
         exog = _explanatory(spec, np.vstack([past, ahead.exog]))
         if cov is not None and spec.exog_depth:

@@ -86,9 +86,9 @@ class SmoothingModel(FittedModel):
         return forecast_of(self, ahead, self.joint(ahead, method), propagation)
 
     def joint(self, ahead: Ahead, method: Method) -> LevelJoint:
-        """Joint of the next levels: of a linear model methods have the same moments.
+        """Joint of the next levels, whose moments are those of a linear model.
 
-        But for "naive", whose steps are each as uncertain as the first, and "monte_carlo".
+        `method` has no effect except "naive" (steps as uncertain as the first) and "monte_carlo".
         """
         steps = len(ahead.index)
         if steps not in self._joints:

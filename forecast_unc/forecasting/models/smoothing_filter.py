@@ -125,7 +125,9 @@ class Smoothing:
         """Joint mean and covariance of the next values after a series."""
         means, factor, psi = self._from_end(y, steps)
         mean, scaled = self.weights @ means, self.weights * self.variance
-        apart, noise, std = means - mean, scaled.sum() * np.eye(steps), np.sqrt(scaled)[:, None]
+        apart = means - mean
+        noise = scaled.sum() * np.eye(steps)
+        std = np.sqrt(scaled)[:, None]
         first, shared = std * psi, np.hstack(list(std[:, None] * factor))  # (h, K (C - 1))
         earlier = first.T @ first  # of the first innovation; of each later one the same, later
         for step in range(1, steps):
@@ -221,7 +223,9 @@ def _grid(period: int) -> tuple[Nodes, Positions, Positions]:
     """All nodes, the first of each with other parameters, and which of these each has."""
     seasons = _GRID.seasons if _season(period)[0] else (0.0,)
     season_vars = _GRID.season_vars if period > 1 else _GRID.season_vars[:1]
-    nodes, first, at = list[tuple[float, ...]](), list[int](), list[int]()
+    nodes = list[tuple[float, ...]]()
+    first = list[int]()
+    at = list[int]()
     for alpha, (ratio, phi, drifts), share in product(_GRID.alpha, _GRID.trends, seasons):
         if (alpha > 0.0 or ratio == 0.0) and (alpha < 1.0 or share == 0.0):  # else there twice
             own = alpha, ratio * alpha, phi, share * (1.0 - alpha)
@@ -259,7 +263,9 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
     season[np.arange(m), :, 3 + np.arange(m)] = 1.0
     alpha, beta, phi, gamma = (each[:, None] for each in nodes[:4])
     gains, wanted = np.stack([alpha, beta]), set(origins)
-    gram, rows, start = np.zeros((K, C, C)), np.zeros((_BLOCK, K, C)), 0
+    gram = np.zeros((K, C, C))
+    rows = np.zeros((_BLOCK, K, C))
+    start = 0
     for t in range(max(origins) + 1):
         if t in wanted or t - start == _BLOCK:
             block = np.moveaxis(rows[: t - start], 0, 1)
@@ -335,9 +341,13 @@ def _solved(gram: Array, period: int, nodes: Nodes) -> tuple[Array, Array, Array
 
 def _log_ahead(nodes: Nodes, period: int, y: Array, start: Array) -> Array:
     r"""Mean :math:`\tfrac1m \sum_{j=1}^m \log S_j`, (K,), of errors j steps ahead; 24 at most."""
-    K, n, values = len(nodes.alpha), len(y), y - y[0]
+    K = len(nodes.alpha)
+    n = len(y)
+    values = y - y[0]
     m, q = _season(period)
-    level, trend, season = start[:, 0], start[:, 1], start[:, 2 : 2 + m].T.copy()
+    level = start[:, 0]
+    trend = start[:, 1]
+    season = start[:, 2 : 2 + m].T.copy()
     levels, trends = np.empty((n, K)), np.empty((n, K))
     seasons = _waves(period, np.arange(n)) @ start[:, 2 : 2 + q].T
     for t in range(n):

@@ -38,9 +38,9 @@ class Training(NamedTuple):
 
 
 def bounded(regressor: KernelRegressor, training: Training) -> tuple[KernelRegressor, str]:
-    """The fitted regressor, or one whose linear part does not explode, and in words why.
+    """Replace the regressor if its linear part is unstable; return it and the reason.
 
-    With `prior=None` the evidence alone decides.
+    With `prior=None` the evidence alone decides, and the regressor stays.
     """
     if not isinstance(regressor, Process) or regressor.prior is None:
         return regressor, ""
@@ -152,8 +152,12 @@ def excess(function: Callable[[Array], Array], training: Training, repeats: int 
     Twenty runs of 100 steps, followed to 100 ranges, go on after the training values, unless there
     are regressors, which are known no further.
     """
-    changes, lags, anchor = training.changes, np.array(training.lags), training.anchor
-    depth, steps, last = int(lags.max()), 100, len(changes)
+    changes = training.changes
+    lags = np.array(training.lags)
+    anchor = training.anchor
+    depth = int(lags.max())
+    steps = 100
+    last = len(changes)
     if training.exog.shape[1]:
         steps = min(steps, (last - depth) // 2)
         last -= steps

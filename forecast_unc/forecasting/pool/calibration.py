@@ -42,7 +42,7 @@ _NEIGHBOURS, _BELIEVED = 3, 0.6
 # The prior of the degrees of freedom: log(dof - 2) ~ N(log 5, 1), on a grid.
 _DOF = np.array([3.0, 4.0, 5.0, 6.0, 8.0, 10.0, 14.0, 20.0, 30.0])
 _LOG_PRIOR = -0.5 * (np.log(_DOF - 2.0) - np.log(5.0)) ** 2
-# Share of the weights that an origin needs: with less another forecast would be judged.
+# Share of the weights that an origin needs: with less the errors describe a different forecast.
 _LEAST_WEIGHT = 0.3
 # Fewer values with origins than so many count as so many, errors count beside so many that say
 # nothing, and fewer errors of one step tell of no tails.
@@ -84,9 +84,11 @@ def rolling_errors(
 ) -> Errors:
     """Errors of an average by shares (k, h), from origins inside the history of its models.
 
-    Widths there are those of the members, but for the slope of the transform.
+    Widths there are those of the members, times the slope of the transform there over that here.
     """
-    origins, y, h = rolling.origins, rolling.models[0].history.y, shares.shape[1]
+    origins = rolling.origins
+    y = rolling.models[0].history.y
+    h = shares.shape[1]
     medians, widths = np.zeros(shares.shape), np.zeros(shares.shape)
     values, scales = np.full((2, len(shares), len(origins), h), np.nan)
     for number, (model, member) in enumerate(zip(rolling.models, members, strict=True)):
@@ -186,7 +188,9 @@ def _correlation(z: Array, cov: Array) -> float:
     h, std = len(cov), np.sqrt(cov.diagonal())
     own = cov / np.outer(std, std)
     z = np.clip(z[:, :h], -_MOST_Z, _MOST_Z)
-    product, size, said = 0.0, 0.0, []
+    product = 0.0
+    size = 0.0
+    said = []
     for lag in range(1, min(_NEIGHBOURS, h - 1) + 1):
         both, squares = z[:, lag:] * z[:, :-lag], 0.5 * (z[:, lag:] ** 2 + z[:, :-lag] ** 2)
         product, size = product + np.nansum(both), size + np.nansum(squares)

@@ -215,7 +215,9 @@ class Ensemble:
 
     def _averaged(self, ahead: Ahead, method: Method) -> tuple[Averaged, Ahead, int]:
         """The average, the steps known ahead, and how many of them tell of correlations."""
-        averaging, steps, given = self.rules.averaging, len(ahead.index), ahead.exog.shape[1] > 0
+        averaging = self.rules.averaging
+        steps = len(ahead.index)
+        given = ahead.exog.shape[1] > 0
         look_ahead = averaging.look_ahead
         several = len(self.models) > 1
         weighed = several or bool(self.rules.calibrate)

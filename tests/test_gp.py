@@ -223,16 +223,15 @@ def factorizations(monkeypatch):
 WINDOWS = {
     "one by one": [(0, 100 + t) for t in range(30)],
     "several": [(0, 120), (0, 127), (0, 160)],
-    "window": [(t, 100 + t) for t in range(30)],
-    "several in a window": [(0, 120), (5, 125), (9, 129), (9, 140), (12, 140)],
-    "fewer rows": [(0, 160), (8, 160), (8, 160)],
+    "the same": [(0, 160), (0, 160)],
 }
 
 
+@pytest.mark.parametrize("linear", [True, False])
 @pytest.mark.parametrize("windows", WINDOWS.values(), ids=WINDOWS)
-def test_rows_that_go_on_update_the_factor(windows, factorizations):
+def test_rows_that_go_on_update_the_factor(windows, linear, factorizations):
     X, y = data(160)
-    gp = GPRegressor(linear=len(windows) != 3).fit(X[:40], y[:40])
+    gp = GPRegressor(linear=linear).fit(X[:40], y[:40])
     before = gp.posterior_.factors[0].chol.copy()
     factorizations.clear()
     moved, fresh = moved_and_fresh(gp, windows, X, y)
@@ -253,8 +252,7 @@ def test_rows_that_do_not_go_on_are_factorized_anew(factorizations):
     factorizations.clear()
     changed = X[:45].copy()
     changed[20] += 0.1
-    # from 40 rows an update drops at most 2
-    for rows in (X[1:41], X[4:44], X[20:60], X[:30], changed, X[10:11]):
+    for rows in (X[1:41], X[20:60], X[:30], changed, X[10:11]):
         gp = gp.condition(rows, np.zeros(len(rows)))
     assert factorizations == [40, 40, 30, 45, 1]
 
@@ -262,7 +260,7 @@ def test_rows_that_do_not_go_on_are_factorized_anew(factorizations):
 def test_an_update_with_little_noise_is_as_good_as_its_condition_allows():
     X, y = data(160, noise_std=0.0)
     gp = GPRegressor(noise_std=1e-3).fit(X[:100], y[:100])
-    moved, fresh = moved_and_fresh(gp, [(t, 100 + t) for t in range(60)], X, y)
+    moved, fresh = moved_and_fresh(gp, [(0, 100 + t) for t in range(61)], X, y)
     scale = fresh.kernel_var
     K, L = fresh.factors[0].chol, moved.factors[0].chol
     np.testing.assert_allclose(L @ L.T / scale, K @ K.T / scale, rtol=0, atol=1e-13)

@@ -224,11 +224,11 @@ class Forecaster(Scored, Arguments):
         Returns
         -------
         Forecaster
-            Itself, with the posterior of all rows: a GP's costs O(n^2) for each that came or went.
-            Of several models one that cannot take in the values, such as a logarithm a zero, is
-            refused from then on. Above `max_train` rows, or 3000 of a GP or RVM, the oldest leave
-            the posterior. Of the series the last 100,000 values are kept, 43 bytes each, or as many
-            as were fitted; `notes_` says how many were forgotten.
+            Itself, with the posterior of all rows: a GP's costs O(n^2) for each new one, or O(n^3)
+            once old ones leave. Of several models one that cannot take in the values, such as a
+            logarithm a zero, is refused from then on. Above `max_train` rows, or 3000 of a GP or
+            RVM, the oldest leave the posterior. Of the series the last 100,000 values are kept, 43
+            bytes each, or as many as were fitted; `notes_` says how many were forgotten.
 
         Raises
         ------

@@ -245,8 +245,8 @@ class GPRegressor(ProcessRegressor):
     def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
         """A new regressor with the hyper-parameters and `log_evidence_` of this one and other data.
 
-        Inputs that continue those it holds, all of them or all but a few at the front, cost O(n^2)
-        for each row that came or went; others, and all whose inputs are noisy, O(n^3).
+        Inputs that continue those it holds cost O(n^2) for each new row; others, and all whose
+        inputs are noisy, O(n^3).
 
         Parameters
         ----------
@@ -283,7 +283,7 @@ class GPRegressor(ProcessRegressor):
             self.posterior_ = self._noisy_posterior(X, y, self.input_cov_ if S is None else S)
         else:
             process, held = self._process_of(len(y)), vars(self).get("posterior_")
-            chol = None if held is None else process.moved_factor(held, X)
+            chol = None if held is None else process.extended_factor(held, X)
             self.posterior_ = process.posterior(X, y, chol=chol)
 
     def _noisy_posterior(self, X: Array, y: Array, S: Array) -> KernelPosterior:

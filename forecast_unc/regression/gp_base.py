@@ -16,7 +16,7 @@ from forecast_unc.regression import estimator, search
 from forecast_unc.regression.estimator import KernelRegressor, LeadingMeans, Lengthscales
 from forecast_unc.regression.gp_evidence import GaussianProcessEvidence, covariance_matrix
 from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
-from forecast_unc.regression.kernels import blurred, factor, move, squared_exponential
+from forecast_unc.regression.kernels import blurred, extended, factor, squared_exponential
 
 
 @dataclass(frozen=True)
@@ -88,21 +88,21 @@ class GaussianProcess:
             prior_lengthscales=None if blur is None else self.lengthscales,
         )
 
-    def moved_factor(self, held: KernelPosterior, X: Array) -> Array | None:
-        """Cholesky factor of the rows X from that of a posterior whose rows they continue."""
+    def extended_factor(self, held: KernelPosterior, X: Array) -> Array | None:
+        """Cholesky factor of the rows X from that of a posterior that holds the first of them.
+
+        One more of 800 rows takes 1.4 ms, a new factor 23. Where rows are dropped a new one is as
+        fast: of 100, 400 and 800 rows to drop one took 0.8, 8 and 15 ms, a new factor 0.2, 7, 22.
+        """
         rows, X = held.centers, X - self.input_offset
-        # At most a 16th is dropped: 64 of 800 took 10 ms where the complete factorization took 8.
-        for dropped in np.flatnonzero((rows[: len(rows) // 16 + 1] == X[0]).all(axis=1)):
-            kept = len(rows) - int(dropped)
-            if np.array_equal(rows[dropped:], X[:kept]):
-                new = X[kept:]
-                cross, block = self._between(X[:kept], new), self._between(new, new)
-                block += self.noise_std**2 * np.eye(len(new))
-                try:
-                    return move(held.factors[0].chol, int(dropped), cross, block)
-                except LinAlgError:  # which a fresh factorization puts in terms of the noise
-                    return None
-        return None
+        known, new = X[: len(rows)], X[len(rows) :]
+        if not np.array_equal(rows, known):
+            return None
+        block = self._between(new, new) + self.noise_std**2 * np.eye(len(new))
+        try:
+            return extended(held.factors[0].chol, self._between(known, new), block)
+        except LinAlgError:  # which a fresh factorization puts in terms of the noise
+            return None
 
     def leading_weights(self, X: Array, y: Array, chol: Array, counts: Sequence[int]) -> Array:
         """K_m^-1 y_m of the first m rows, a column for each m: with r = L^-1 y, L_m' b = r_m."""

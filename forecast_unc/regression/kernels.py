@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import numpy as np
-from scipy.linalg import LinAlgError, qr
-from scipy.linalg.blas import dgemm, dtrmm, dtrsm
-from scipy.linalg.lapack import dlauum, dpotrf, dtrtri
+from scipy.linalg import LinAlgError
+from scipy.linalg.blas import dgemm, dtrsm
+from scipy.linalg.lapack import dpotrf, dpotri
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
@@ -71,60 +71,22 @@ def factor(K: Array, noise_std: float) -> Array:
 
 
 def inverse(chol: Array, overwrite: bool = False) -> Array:
-    """Lower triangle of (L L')^-1, Fortran, no meaning above; in .7 of dpotri's time (800 rows)."""
-    out = chol if overwrite else chol.copy(order="F")
-    _invert_triangle(out)
-    return np.asarray(dlauum(out, lower=1, overwrite_c=1)[0])
+    """Lower triangle of (L L')^-1, Fortran, no meaning above."""
+    return np.asarray(dpotri(chol, lower=1, overwrite_c=overwrite)[0])
 
 
-def _invert_triangle(out: Array) -> None:
-    """[[A, 0], [B, C]] becomes [[A^-1, 0], [-C^-1 B A^-1, C^-1]], in place."""
-    n = len(out)
-    if n <= 64:
-        out[:] = dtrtri(np.asfortranarray(out), lower=1)[0]
-        return
-    first, last = slice(0, n // 2), slice(n // 2, n)
-    _invert_triangle(out[first, first])
-    _invert_triangle(out[last, last])
-    half: Array = np.array(out[last, first], order="F")
-    half = dtrmm(-1.0, np.asfortranarray(out[last, last]), half, lower=1, overwrite_b=1)
-    right = np.asfortranarray(out[first, first])
-    out[last, first] = dtrmm(1.0, right, half, side=1, lower=1, overwrite_b=1)
+def extended(chol: Array, cross: Array, block: Array) -> Array:
+    """Lower Cholesky factor (n + k) of a covariance with k more rows, O(n^2) each.
 
-
-def move(chol: Array, dropped: int, cross: Array, block: Array) -> Array:
-    """Factor (n - dropped + k) after first rows have gone and k new last ones come, O(n^2) a row.
-
-    `cross` (n - dropped, k) is between rows kept and new, `block` (k, k) among the new. With L =
-    [[A, 0], [B, C]], B B' + C C' is left; orthogonal matrices make [C, B] triangular. After 1000
-    moves of 300 rows (condition 1e12) L L' is within 8e-15 of the largest entry of its matrix.
+    `cross` (n, k) is between the rows of `chol` and the new ones, `block` (k, k) among the new.
     """
-    kept, k = cross.shape
-    # Zeros and only the lower half written: fresh memory costs more than the arithmetic.
-    out = np.zeros((kept + k, kept + k), order="F")
-    lost = chol[dropped:, :dropped]
-    # To drop 1 of 2000 rows took 17.7, 19.2, 26 ms by 16, 32, 64 columns, of 800 3.3, 2.5, 3.4.
-    for start in range(0, kept, 32):
-        width = min(32, kept - start)
-        columns = slice(start, start + width)
-        rows = chol[dropped + start :, dropped + start : dropped + start + width]
-        if dropped:
-            rows = np.asfortranarray(np.hstack([rows, lost]))
-            Q, R = qr(rows[:width].T, check_finite=False)
-            Q[:, :width] *= np.where(np.diagonal(R) < 0.0, -1.0, 1.0)  # a positive diagonal
-            rows = dgemm(1.0, rows, Q)
-            rows, lost = rows[:, :width], rows[width:, width:]
-            rows[:width] = np.tril(rows[:width])  # roundoff above the diagonal
-        out[start:kept, columns] = rows
-    # Of the whole of `out`, since BLAS would get a copy of its leading part.
-    new = np.arange(kept, kept + k)
-    out[new, new] = 1.0
-    half: Array = dtrsm(1.0, out, np.vstack([cross, np.zeros((k, k))]), lower=1)[:kept]
+    n, k = cross.shape
+    out = np.zeros((n + k, n + k), order="F")
+    half: Array = dtrsm(1.0, chol, cross, lower=1)
     corner, info = dpotrf(block - dgemm(1.0, half, half, trans_a=1), lower=1, clean=1)
     if info:
-        raise LinAlgError(f"the matrix is not positive definite at row {kept + info}")
-    out[kept:, :kept] = half.T
-    out[kept:, kept:] = corner
+        raise LinAlgError(f"the matrix is not positive definite at row {n + info}")
+    out[:n, :n], out[n:, :n], out[n:, n:] = chol, half.T, corner
     return out
 
 

@@ -12,7 +12,7 @@ from forecast_unc import GPRegressor, ReducedRankGPRegressor, RVMClassifier, RVM
 from forecast_unc._threads import MANY_ROWS, blas_threads
 from forecast_unc.regression import gp, gp_base
 from forecast_unc.regression.reduced_rank.reduced_rank_evidence import ReducedRankEvidence
-from forecast_unc.regression.rvm.rvm import rvm, rvm_classifier
+from forecast_unc.regression.rvm import rvm, rvm_classifier
 from forecast_unc.regression.rvm.sequential import SequentialTrainer
 
 

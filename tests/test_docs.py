@@ -142,6 +142,7 @@ LONG = {
     "docs/guides/panel.md",
     "docs/guides/sensor.md",
     "docs/guides/shop.md",
+    "docs/guides/year.md",
     "docs/how_to/backtest.md",
     "docs/how_to/fan_chart.md",
     "docs/how_to/lags.md",

@@ -86,6 +86,7 @@ def test_a_gap_is_a_forecast_through_it_given_what_was_observed_after_it():
     np.testing.assert_allclose(ahead.std, expected.std[at], rtol=0.01)
 
 
+@pytest.mark.slow  # two fits of two seconds; test_first_steps.py has a short one
 def test_the_automatic_choice_takes_gaps():
     y = datasets.load_co2()
     past, actual = y.iloc[:200], y.iloc[200:212]

@@ -152,9 +152,8 @@ def test_times_of_another_grid_are_named():
         model.score(series())
 
 
-@pytest.mark.parametrize("gap", [0, 2])
-@pytest.mark.parametrize("whole", ["forecaster", "combination"])
-def test_searches_score_what_follows_each_split(gap, whole):
+@pytest.mark.parametrize(("whole", "gap"), [("forecaster", 2), ("combination", 0)])
+def test_searches_score_what_follows_each_split(whole, gap):
     y = series()  # slices lose the frequency, and it is inferred
     y = y.set_axis(y.index.to_timestamp()) if gap else y.reset_index(drop=True)
     splitter = TimeSeriesSplit(3, test_size=8, gap=gap)

@@ -460,7 +460,7 @@ def test_the_automatic_choice_has_it_where_nothing_forbids_it():
     ],
 )
 def test_choices_say_why_there_is_none(given, data, why):
-    y = pd.Series(seasonal(60), pd.period_range("2000Q1", periods=60, freq="Q"))
+    y = pd.Series(seasonal(40), pd.period_range("2000Q1", periods=40, freq="Q"))
     y_std = pd.Series(0.1, y.index) if "y_std" in data else None
     model = Forecaster(**given).fit(y, y_std=y_std)
     found = [line for line in model.choices_ if line.startswith("no exponential smoothing")]

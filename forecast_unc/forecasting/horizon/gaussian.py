@@ -1,6 +1,5 @@
 """The joint distribution of the horizon: one-step predictions iterated, with their uncertainty."""
 
-from collections.abc import Mapping
 from functools import partial
 from typing import NamedTuple, Self
 
@@ -8,7 +7,7 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from forecast_unc._typing import Array
-from forecast_unc.distributions.variance_parts import Deferred
+from forecast_unc.distributions.variance_parts import MakeParts, with_more
 from forecast_unc.forecasting.horizon.function_error import (
     LinearRecursion,
     Step,
@@ -35,13 +34,13 @@ class LevelJoint(NamedTuple):
 
     mean: Array  # (h,)
     cov: Array  # (h, h)
-    parts: Mapping[str, Array] | None
+    parts: MakeParts | None
     """(h, h) each, see `LinearRecursion.parts`; what they do not add up to is not linear in the
     inputs. None if the noise is not told from the function."""
     paths: Array | None = None  # (h, n), whose moments these are, if they were sampled
 
     @classmethod
-    def of_paths(cls, paths: Array, parts: Mapping[str, Array] | None, ddof: int = 1) -> Self:
+    def of_paths(cls, paths: Array, parts: MakeParts | None, ddof: int = 1) -> Self:
         """The moments of sample paths (h, n)."""
         return cls(paths.mean(axis=1), np.atleast_2d(np.cov(paths, ddof=ddof)), parts, paths)
 
@@ -54,8 +53,7 @@ class LevelJoint(NamedTuple):
         """The joint of the levels plus independent errors, of a covariance (h, h)."""
         parts = None
         if self.parts is not None:
-            before = self.parts.get("inputs_regressors", 0.0)
-            parts = {**self.parts, "inputs_regressors": before + cov}
+            parts = partial(with_more, self.parts, "inputs_regressors", cov)
         return self._replace(cov=self.cov + cov, parts=parts)
 
 
@@ -70,7 +68,7 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
         return propagate_from(model, state, future, method)
     paths, parts = sample_paths_from(model, run_in(model, past), future, method), None
     if model.posterior.joint:
-        parts = Deferred(partial(_parts_of_paths, model, past, future, method, paths))
+        parts = partial(_parts_of_paths, model, past, future, method, paths)
     return LevelJoint.of_paths(paths.T, parts, ddof=int(method.propagation == "monte_carlo"))
 
 
@@ -107,7 +105,7 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
         else:
             function_cov = function.covariance[before:, before:]
         own = np.diagonal(function_cov)[:h].copy()
-        parts = Deferred(partial(parts_of_matching, maps, scales, steps, own, start_cov))
+        parts = partial(parts_of_matching, maps, scales, steps, own, start_cov)
     of_levels = scales.scale**2 * cov[first:, first:]
     of_levels[np.diag_indices(h)] += scales.scale**2 * scales.observation_var
     return LevelJoint(trajectory.levels[p:].copy(), of_levels, parts)
@@ -136,7 +134,7 @@ def _naive(model: OneStepModel, state: State, future: Future, method: Method) ->
     _, carried = passed_on(maps, np.zeros((h, len(maps.lagged))))
     known = np.zeros((maps.depth, maps.depth))
     linear = LinearRecursion.along(carried, maps, scales, function_cov, known)
-    parts = Deferred(linear.parts) if posterior.joint else None
+    parts = linear.parts if posterior.joint else None
     return LevelJoint(trajectory.levels[maps.depth :].copy(), linear.covariance(), parts)
 
 

@@ -708,7 +708,7 @@ class Forecast:
 
         To first order :math:`y_t = a_t \cdot z + e_t + \varepsilon_t` with its inputs z (earlier
         values and regressors), the error e of the function at the mean inputs, and noise. The
-        parts, which add up to the variance in squared units of y, are
+        parts, which add up to the variance in squared units of y (below 1e-9 of it one is 0), are
 
         - ``noise``: :math:`\mathrm{Var}\,\varepsilon_t`; ``noise_observation``: of the error of its
           observation, which no later step has;

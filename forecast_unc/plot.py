@@ -156,7 +156,7 @@ def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
     """
     picture.check_forecast("forecast", forecast)
     parts, total = forecast.decompose(), forecast.var
-    kept = (parts.abs() > 1e-9 * total.to_numpy()[:, None]).any()  # less is roundoff
+    kept = (parts != 0.0).any()
     ax = current_axes(ax)
     times = places(ax, forecast.index)
     top, bottom = np.zeros(len(total)), np.zeros(len(total))

@@ -457,6 +457,38 @@ def test_parts_add_up_after_aggregation(forecast):
             np.testing.assert_allclose(each_way.sum(axis=1), each.var, rtol=1e-13)
 
 
+@pytest.mark.parametrize("scale", [1.0, 1e-120, 1e120])
+def test_roundoff_is_no_part(scale):
+    """A part of less than 1e-9 of a step's variance is 0, not -0, and no other part."""
+    index, var = pd.RangeIndex(3), scale * np.array([1.0, 4.0, 0.1])
+    shares = {
+        "noise": [0.7, 0.5, 1.0 + 1e-15],
+        "function_own": [0.3, 0.5 - 1e-8, 0.0],
+        "function_shared": [-8e-15, 1e-8, -2e-9],
+        "inputs_missing": [9e-10, -9e-10, 2e-9],
+    }
+    parts = {name: np.diag(var * share) for name, share in shares.items()}
+    found = Forecast(index, np.zeros(3), np.diag(var), parts=parts).decompose()
+    expected = pd.DataFrame(0.0, index, list(PARTS))
+    expected["noise"], expected["function_own"] = shares["noise"], shares["function_own"]
+    expected["function_shared"] = [0.0, 1e-8, -2e-9]
+    expected["inputs_missing"] = [0.0, 0.0, 2e-9]
+    np.testing.assert_allclose(found.div(var, axis=0), expected, rtol=1e-9, atol=0.0)
+    assert not np.signbit(found[expected == 0.0].fillna(0.0)).any(axis=None)
+    np.testing.assert_allclose(found.sum(axis=1), var, rtol=1e-9)
+
+
+def test_a_small_part_of_many_is_left_to_the_rest():
+    """Where nine parts of 9e-10 go, the rest takes them: the sum stays the variance."""
+    names = [name for name in PARTS if name != "inputs_nonlinear"]
+    small = {name: [[9e-10]] for name in names[1:]}
+    parts = {"noise": [[1.0 - 8.1e-9]], **small}
+    found = Forecast(pd.RangeIndex(1), [0.0], [[1.0]], parts=parts).decompose().iloc[0]
+    assert (found[names[1:]] == 0.0).all()
+    assert found["inputs_nonlinear"] == pytest.approx(8.1e-9, rel=1e-6)
+    assert found.sum() == 1.0
+
+
 def test_parts_follow_the_weights():
     forecast, w = make(INDEXES["daily"]), np.array([1.0, -2.0, 0.0, 0.5, 0.0, 1.0])
     np.testing.assert_allclose(forecast.decompose()["noise"], 0.3, rtol=1e-13)

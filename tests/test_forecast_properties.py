@@ -262,7 +262,7 @@ def first_steps(forecast, k):
     if forecast._joint.parts is not None:
         parts = {
             name: np.outer(ratio, ratio) * part[:k, :k]
-            for name, part in forecast._joint.parts.items()
+            for name, part in forecast._joint.parts().items()
         }
     return Forecast(
         forecast.index[:k],
@@ -424,7 +424,7 @@ def test_averages_of_extreme_units_are_those_of_plain_ones(scale):
             INDEX,
             factor * forecast.mean,
             factor**2 * forecast.cov,
-            parts={name: factor**2 * part for name, part in forecast._joint.parts.items()},
+            parts={name: factor**2 * part for name, part in forecast._joint.parts().items()},
         )
 
     members = [make(), make(seed=1, level=3.0)]

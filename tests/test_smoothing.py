@@ -118,7 +118,7 @@ def test_forecasts_are_those_of_one_normal_distribution(n, period, missing):
     assert_allclose(joint.mean, mean, rtol=1e-9)
     assert_allclose(joint.cov, second, rtol=1e-7)
     assert_allclose(smoothing.variance, [one[3] for one in found], rtol=1e-8)
-    assert_allclose(sum(joint.parts.values()), joint.cov, rtol=1e-12)
+    assert_allclose(sum(joint.parts().values()), joint.cov, rtol=1e-12)
     if period == 1:  # else half of the weights is that of errors several steps ahead
         evidence = np.array([one[2] for one in found])
         weights = np.exp(evidence - evidence.max())
@@ -276,7 +276,7 @@ def test_uncertain_regressors_add_the_covariance_of_their_effects(rng):
     found = model.joint(replace(ahead, exog_cov=root @ root.T), Method())
     added = by @ root @ root.T @ by.T
     assert_allclose(found.cov - known.cov, added, rtol=1e-9)
-    assert_allclose(found.parts["inputs_regressors"], added, rtol=1e-9)
+    assert_allclose(found.parts()["inputs_regressors"], added, rtol=1e-9)
 
 
 def test_another_history_has_its_own_level_and_season():

@@ -10,7 +10,7 @@ from forecast_unc._checks import first_true, frozen, numbers, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions import marginals
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.variance_parts import Deferred, averaged_parts, joined
+from forecast_unc.distributions.variance_parts import averaged_parts, joined
 
 
 def check_weights(
@@ -58,4 +58,4 @@ def average(members: Sequence[Joint], weights: Array, disagreement: bool = False
     if len(parts) < len(members):
         return Joint(q, cor, mean, cov)
     covs = [member.cov for member in members]
-    return Joint(q, cor, mean, cov, Deferred(partial(averaged_parts, parts, covs, weights, cov)))
+    return Joint(q, cor, mean, cov, partial(averaged_parts, parts, covs, weights, cov))

@@ -31,7 +31,7 @@ from forecast_unc.distributions.picture import fan
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.sums import extreme, linear
 from forecast_unc.distributions.variance_parts import (
-    Deferred,
+    MakeParts,
     check_parts,
     mapped,
     of_kinds,
@@ -73,9 +73,10 @@ class Forecast:
         Mean, in units of y; with a ``transform``, that of the transformed y.
     cov : array_like of shape (h, h)
         Joint covariance of the steps, in squared units of ``mean``.
-    parts : mapping of str to array_like of shape (h, h), optional
-        Terms of ``cov`` by columns of :meth:`decompose`, which alone needs them. Those left out are
-        zero, but ``inputs_nonlinear`` is the rest of ``cov``.
+    parts : mapping of str to array_like of shape (h, h), or function, optional
+        Terms of ``cov`` by columns of :meth:`decompose`, which alone needs them, or a function
+        without arguments that returns them. Those left out are zero, but ``inputs_nonlinear`` is
+        the rest of ``cov``.
     name : hashable, optional
         Name of the series.
     transform : PowerTransform, optional
@@ -131,7 +132,7 @@ class Forecast:
         mean: ArrayLike,
         cov: ArrayLike,
         *,
-        parts: Mapping[str, ArrayLike] | None = None,
+        parts: Mapping[str, ArrayLike] | MakeParts | None = None,
         name: Any = None,
         transform: PowerTransform | None = None,
         paths: ArrayLike | None = None,
@@ -151,8 +152,8 @@ class Forecast:
         std = np.sqrt(spread.diagonal())
         scale = np.outer(std, std)  # the product of variances can overflow
         _checks.check_symmetric("cov", spread, scale)
-        if parts is not None and not isinstance(parts, Deferred):
-            parts = check_parts(parts, scale)
+        if parts is not None and not callable(parts):
+            parts = partial(dict, check_parts(parts, scale))
         transform = PowerTransform() if transform is None else transform
         if not isinstance(transform, PowerTransform):
             must, remedy = "be a PowerTransform or None", "For a log pass PowerTransform(0.0)."
@@ -708,7 +709,7 @@ class Forecast:
 
         To first order :math:`y_t = a_t \cdot z + e_t + \varepsilon_t` with its inputs z (earlier
         values and regressors), the error e of the function at the mean inputs, and noise. The
-        parts, which add up to the variance in squared units of y, are
+        parts, which add up to the variance in squared units of y (below 1e-9 of it one is 0), are
 
         - ``noise``: :math:`\mathrm{Var}\,\varepsilon_t`; ``noise_observation``: of the error of its
           observation, which no later step has;
@@ -736,7 +737,7 @@ class Forecast:
                 "Build it with parts; a forecast by a regressor that predicts "
                 "a std alone, a maximum, or what is left after `condition` has no such split."
             )
-        parts = variances(self._joint.parts, self._joint.cov)
+        parts = variances(self._joint.parts(), self._joint.cov)
         return pd.DataFrame(of_kinds(parts) if by_kind else parts, index=self.index)
 
     def check(self, n_samples: int = 500, random_state: RandomState = None) -> Check:

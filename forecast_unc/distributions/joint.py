@@ -16,11 +16,10 @@ from forecast_unc.distributions import marginals
 from forecast_unc.distributions.marginals import REACH, Affine, Map, Polyline, Power
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.variance_parts import (
-    Parts,
-    deferred,
+    MakeParts,
     mapped_parts,
     stretched,
-    with_change,
+    with_more,
 )
 
 # Paths (n_samples, h) of a model, in units of y, each of one function.
@@ -47,7 +46,7 @@ class Joint:
     cor: Array  # (h, h), of the scores
     mean: Array  # (h,)
     cov: Array  # (h, h)
-    parts: Parts | None = None  # of the covariance, without what they do not add up to
+    parts: MakeParts | None = None  # of the covariance, without what they do not add up to
     paths: Array | None = None  # (h, n), of the model
     draw: Draw | None = None
 
@@ -62,7 +61,7 @@ class Joint:
         mean: Array,
         cov: Array,
         transform: PowerTransform,
-        parts: Parts | None = None,
+        parts: MakeParts | None = None,
         paths: Array | None = None,
     ) -> Self:
         """Steps that are normal on the scale of a transform."""
@@ -124,7 +123,7 @@ class Joint:
     def carried(self, matrix: Array, shift: float = 0.0) -> dict[str, Any]:
         """Parts and paths of y, mapped to ``matrix @ y + shift``."""
         return {
-            "parts": deferred(mapped_parts, self.parts, matrix),
+            "parts": None if self.parts is None else partial(mapped_parts, self.parts, matrix),
             "paths": None if self.paths is None else matrix @ self.paths + shift,
             "draw": None if self.draw is None else partial(_mapped, self.draw, matrix, shift),
         }
@@ -143,7 +142,9 @@ class Joint:
     def _calibrated(self, q: Map, cor: Array) -> Joint:
         """Other distributions; what the covariance gains is one more part."""
         changed = Joint.of(q, cor)
-        parts = deferred(with_change, self.parts, "calibration", self.cov, changed.cov)
+        if self.parts is None:
+            return changed
+        parts = partial(with_more, self.parts, "calibration", changed.cov - self.cov)
         return replace(changed, parts=parts)
 
     def censored(self, lower: Array, upper: Array, keep_moments: bool = False) -> Joint:
@@ -173,9 +174,11 @@ class Joint:
         rounded = Joint.of(replace(self.q, grid=grid), self.cor)
         return rounded._sharing(self.parts, self.std, paths)
 
-    def _sharing(self, parts: Parts | None, std: Array, paths: Array | None) -> Self:
+    def _sharing(self, parts: MakeParts | None, std: Array, paths: Array | None) -> Self:
         """Parts as shares of the variance that they are of other stds (h,)."""
-        return replace(self, parts=deferred(stretched, parts, std, self.std), paths=paths)
+        if parts is not None:
+            parts = partial(stretched, parts, std, self.std)
+        return replace(self, parts=parts, paths=paths)
 
 
 def _mapped(draw: Draw, matrix: Array, shift: float, n: int, random_state: RandomState) -> Array:

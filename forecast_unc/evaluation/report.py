@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from forecast_unc.evaluation.backtest import Backtest
 
 _LEVEL = 0.05  # of the tests
-_ROUNDOFF = 1e-9  # share of the variance, or of a score
+_ROUNDOFF = 1e-9  # share of a score
 
 
 def check_suffix(name: str, path: Path) -> None:
@@ -202,9 +202,7 @@ def _parts(ahead: Forecast, unit: Any) -> dict[str, Any] | None:
         parts = ahead.decompose()
     except ValueError:
         return None
-    total = ahead.var.to_numpy()[:, None]
-    parts = parts.where(parts.abs() > _ROUNDOFF * total, 0.0)
-    parts = parts.loc[:, (parts != 0).any()]
+    parts, total = parts.loc[:, (parts != 0).any()], ahead.var
     squared = None if unit is None else f"{unit if str(unit).isalpha() else f'({unit})'}²"
 
     def draw(ax: Axes) -> None:

@@ -5,7 +5,6 @@ from functools import partial
 import numpy as np
 
 from forecast_unc._typing import Array
-from forecast_unc.distributions.variance_parts import Deferred
 from forecast_unc.forecasting.horizon.decomposition import (
     LinearRecursion,
     function_covariance,
@@ -44,7 +43,7 @@ def propagate(model: OneStepModel, past: Past, future: Future, method: Method) -
         return propagate_from(model, state, future, method)
     paths, parts = sample_paths_from(model, run_in(model, past), future, method), None
     if model.posterior.joint:
-        parts = Deferred(partial(parts_of_paths, model, past, future, method, paths))
+        parts = partial(parts_of_paths, model, past, future, method, paths)
     return LevelJoint.of_paths(paths.T, parts, ddof=int(method.propagation == "monte_carlo"))
 
 
@@ -84,7 +83,7 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
         else:
             function_cov = function.covariance[before:, before:]
         own = np.diagonal(function_cov)[:h].copy()
-        parts = Deferred(partial(parts_of_matching, maps, scales, steps, own, start_cov))
+        parts = partial(parts_of_matching, maps, scales, steps, own, start_cov)
     of_levels = scales.scale**2 * cov[first:, first:]
     of_levels[np.diag_indices(h)] += scales.scale**2 * scales.observation_var
     return LevelJoint(trajectory.levels[p:].copy(), of_levels, parts)
@@ -116,5 +115,5 @@ def _naive(model: OneStepModel, state: State, future: Future, method: Method) ->
     _, carried = passed_on(maps, np.zeros((h, len(maps.lagged))))
     known = np.zeros((maps.depth, maps.depth))
     linear = LinearRecursion.along(carried, maps, scales, function_cov, known)
-    parts = Deferred(linear.parts) if posterior.joint else None
+    parts = linear.parts if posterior.joint else None
     return LevelJoint(trajectory.levels[maps.depth :].copy(), linear.covariance(), parts)

@@ -1,14 +1,14 @@
 """Types of the horizon: what goes into a propagation, and what comes out of it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, NamedTuple, Self, get_args
 
 import numpy as np
 
 from forecast_unc._checks import RandomState
 from forecast_unc._typing import Array, Flags
+from forecast_unc.distributions.variance_parts import MakeParts, with_more
 from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
 from forecast_unc.regression.posterior import Posterior
 
@@ -99,13 +99,13 @@ class LevelJoint(NamedTuple):
 
     mean: Array  # (h,)
     cov: Array  # (h, h)
-    parts: Mapping[str, Array] | None
+    parts: MakeParts | None
     """(h, h) each, see `LinearRecursion.parts`; what they do not add up to is not linear in the
     inputs. None if the noise is not told from the function."""
     paths: Array | None = None  # (h, n), whose moments these are, if they were sampled
 
     @classmethod
-    def of_paths(cls, paths: Array, parts: Mapping[str, Array] | None, ddof: int = 1) -> Self:
+    def of_paths(cls, paths: Array, parts: MakeParts | None, ddof: int = 1) -> Self:
         """The moments of sample paths (h, n)."""
         return cls(paths.mean(axis=1), np.atleast_2d(np.cov(paths, ddof=ddof)), parts, paths)
 
@@ -118,6 +118,5 @@ class LevelJoint(NamedTuple):
         """The joint of the levels plus independent errors, of a covariance (h, h)."""
         parts = None
         if self.parts is not None:
-            before = self.parts.get("inputs_regressors", 0.0)
-            parts = {**self.parts, "inputs_regressors": before + cov}
+            parts = partial(with_more, self.parts, "inputs_regressors", cov)
         return self._replace(cov=self.cov + cov, parts=parts)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Self
 
 import numpy as np
@@ -100,9 +101,10 @@ class SmoothingModel(FittedModel):
                 paths = self.smoothing.sample(self.levels, steps, *method[2:])
             joint = LevelJoint.of_paths(paths.T, joint.parts)
         elif method.propagation == "naive" and joint.parts is not None:
-            noise = joint.parts["noise"]
+            noise = joint.parts()["noise"]
             cov = np.diag(np.minimum(joint.cov[0, 0], np.diag(joint.cov)))
-            joint = joint._replace(cov=cov, parts={"noise": noise, "function_own": cov - noise})
+            parts = {"noise": noise, "function_own": cov - noise}
+            joint = joint._replace(cov=cov, parts=partial(dict, parts))
         joint = joint.shifted(self.taken_out.at(ahead.index, ahead.exog, self.history.exog))
         if ahead.exog_cov is not None:
             units = np.eye(ahead.exog.size).reshape(-1, *ahead.exog.shape)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import islice, product
 from typing import NamedTuple
 
@@ -138,7 +138,7 @@ class Smoothing:
             "function_shared": shared @ shared.T,
             "hyperparameters": (apart * self.weights[:, None]).T @ apart,
         }
-        return LevelJoint(mean, np.asarray(sum(parts.values())), parts)
+        return LevelJoint(mean, np.asarray(sum(parts.values())), partial(dict, parts))
 
     def rolling(self, y: Array, origins: Sequence[int], steps: int) -> Array:
         """Means (k, h) from origins inside a series, each from the values before it."""

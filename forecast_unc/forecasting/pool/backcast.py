@@ -23,6 +23,7 @@ from forecast_unc.distributions.fitted import Fitted, PastSteps
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.normal_mixture import NormalMixture
 from forecast_unc.distributions.page import model_card
+from forecast_unc.errors import ArgumentError
 from forecast_unc.forecasting.models.effects import taken_out
 from forecast_unc.forecasting.models.lagged import FittedModel
 from forecast_unc.series.exog import check_aligned
@@ -209,9 +210,9 @@ class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             past, future = (None, None) if exog is None else (exog[~new], exog[new])
             try:
                 model = model.apply(series[~new], past)
-            except ValueError as error:
+            except ArgumentError as error:
                 scored = f"Of the {len(series)} values of y, the last {after} would be scored."
-                raise ValueError(f"{error} {scored}") from error
+                raise error.but(context=scored) from error
         ahead = model.forecast(after, future)
         between = series.index[new].difference(ahead.index)
         if len(between):

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigvalsh
 
 from forecast_unc._typing import Array
+from forecast_unc.errors import ArgumentError, ArgumentTypeError, InvalidArgument
 
 _T = TypeVar("_T")
 
@@ -29,17 +30,24 @@ _TOLERANCE = 1e-8
 
 
 def refusal(
-    name: str, must: str, got: str, remedy: str, kind: type[Exception] = ValueError
-) -> Exception:
-    """The error of an argument: what it must be, what came, and what to do, a sentence."""
-    return kind(f"{name} must {must}; got {got}. {remedy}")
+    name: str,
+    must: str,
+    got: str,
+    remedy: str,
+    kind: type[ValueError | TypeError] = ValueError,
+    code: str = "",
+) -> InvalidArgument:
+    """The error of an argument: its rule, what came, and what to do, a sentence."""
+    made = ArgumentTypeError if kind is TypeError else ArgumentError
+    return made(name, must, got, remedy, code)
 
 
-def check_whole(name: str, value: object, lowest: int, remedy: str) -> None:
+def check_whole(name: str, value: object, lowest: int, remedy: str, code: str = "") -> None:
     """Raise unless a value is a whole number of at least `lowest`."""
     whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
     if not whole or value < lowest:  # type: ignore[operator]
-        raise refusal(name, f"be a whole number, at least {lowest}", f"{value!r}", remedy)
+        must = f"be a whole number, at least {lowest}"
+        raise refusal(name, must, f"{value!r}", remedy, code=code)
 
 
 def check_paths(n: object, lowest: int, steps: int, name: str = "n_samples") -> None:
@@ -86,7 +94,7 @@ def check_lower(lower: object) -> None:
     """Raise unless a lower bound is a number, or -inf for none."""
     if not is_number(lower) or not lower < np.inf:
         must, remedy = "be a number below inf", "Use -np.inf for no bound."
-        raise refusal("lower", must, reprlib.repr(lower), remedy)
+        raise refusal("lower", must, reprlib.repr(lower), remedy, code="lower")
 
 
 def check_upper(upper: object, lower: object) -> None:
@@ -94,7 +102,7 @@ def check_upper(upper: object, lower: object) -> None:
     least = -np.inf if lower is None else lower
     if not is_number(upper) or not upper > least:  # type: ignore[operator]
         must, remedy = f"be a number above {least}", "Use np.inf for no bound."
-        raise refusal("upper", must, f"{upper!r}", remedy)
+        raise refusal("upper", must, f"{upper!r}", remedy, code="upper")
 
 
 def check_path(path: object, example: str = "model.npz", writes: bool = False) -> None:
@@ -104,8 +112,9 @@ def check_path(path: object, example: str = "model.npz", writes: bool = False) -
         raise refusal("path", "be a str or a path", f"{path!r}", remedy, TypeError)
     folder = Path(path).resolve().parent
     if writes and not folder.exists():
-        got, remedy = f"{path}; there is no {folder}", "Name one in a folder that is there."
-        raise refusal("path", "name a file that can be written", got, remedy, FileNotFoundError)
+        must, got = "name a file that can be written", f"{path}; there is no {folder}"
+        error = refusal("path", must, got, "Name one in a folder that is there.")
+        raise FileNotFoundError(str(error))
 
 
 def check_jobs(n_jobs: object) -> None:
@@ -213,7 +222,8 @@ def check_coverages(coverage: Iterable[float]) -> tuple[float, ...]:
     """Coverages of several intervals, or an error if one number, none, or no fractions."""
     levels = check_several("coverage", coverage, "fractions", "(0.9,) for one interval")
     if not levels:
-        raise ValueError("coverage must hold a fraction; got none. Pass (0.9,) for one interval.")
+        remedy = "Pass (0.9,) for one interval."
+        raise refusal("coverage", "hold a fraction", "none", remedy)
     for level in levels:
         check_coverage(level)
     return levels
@@ -222,5 +232,5 @@ def check_coverages(coverage: Iterable[float]) -> tuple[float, ...]:
 def check_several(name: str, values: Iterable[_T], kind: str, remedy: str) -> tuple[_T, ...]:
     """Entries of an argument that takes several, or an error if it is a single one."""
     if isinstance(values, str) or not np.iterable(values):
-        raise TypeError(f"{name} must be a sequence of {kind}; got {values!r}. Pass {remedy}.")
+        raise refusal(name, f"be a sequence of {kind}", f"{values!r}", f"Pass {remedy}.", TypeError)
     return tuple(values)

@@ -170,7 +170,7 @@ class _SktimeForecaster(BaseForecaster):
             if horizon.ahead is None or horizon.past is not None:
                 must = "be True for a horizon that begins before the cutoff"
                 remedy = "One-step forecasts of the past have no joint distribution."
-                raise refusal("marginal", must, "False", remedy, NotImplementedError)
+                raise NotImplementedError(str(refusal("marginal", must, "False", remedy)))
             paths = horizon.ahead.sample(_N_QUANTILES, self.random_state).iloc[horizon.steps - 1]
             samples = _samples(paths.set_axis(horizon.times), names)
             return Empirical(samples, time_indep=False, **labels)

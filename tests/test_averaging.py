@@ -135,6 +135,10 @@ def test_shares_depend_on_the_steps_so_far(rows, by_width, widest, ahead):
 # Averages: the first steps are a shorter average
 
 
+def diverged(step):
+    return Diverged("steps", "stay where the forecast is stable", f"{step}", "Ask for fewer.", step)
+
+
 class Fixed(baselines.SeasonalNaive):
     """Bands of given widths, up to a step from which it diverges."""
 
@@ -144,7 +148,7 @@ class Fixed(baselines.SeasonalNaive):
 
     def forecast(self, steps, exog=None, propagation="exact"):
         if steps > self.until:
-            raise Diverged(f"It diverges at step {self.until + 1}.", self.until + 1)
+            raise diverged(self.until + 1)
         plain = super().forecast(steps)
         std = self.size * self.growth ** np.arange(steps)
         if propagation == "naive":
@@ -189,7 +193,7 @@ def test_first_steps_of_members_that_diverge(y, drawn, weights, widest, kind, gi
 def test_an_error_without_widest_is_that_of_the_average(y):
     both = Combination([Fixed(), Fixed(until=3)]).fit(y)
     assert len(both.forecast(3)) == 3
-    with pytest.raises(Diverged, match="It diverges at step 4"):
+    with pytest.raises(Diverged, match="got 4"):
         both.forecast(4)
 
 
@@ -213,7 +217,7 @@ def test_a_shorter_forecast_that_fails_earlier_is_asked_for_again():
 
     def ask(steps):
         if steps > 1:
-            raise Diverged("steps must stay where the forecast is stable; got one", steps)
+            raise diverged(steps)
         return normal([1.0])
 
     both = average(Averaging(False, 4.0, 1), [ask, lambda h: normal([2.0] * h)], np.ones(2), 3)
@@ -225,7 +229,7 @@ def until(step, width):
 
     def ask(steps):
         if steps >= step:
-            raise Diverged(f"steps must stay where the forecast is stable; got {step}", step)
+            raise diverged(step)
         return normal([width] * steps)
 
     return ask
@@ -260,7 +264,7 @@ def test_a_member_that_diverges_before_its_first_step_is_asked_once():
 
     def ask(steps):
         asked.append(steps)
-        raise Diverged("levels must be finite before the first step", 0)
+        raise diverged(0)
 
     ahead = average(Averaging(True, 8.0, 8), [ask, lambda n: normal([2.0] * n)], np.ones(2), 3)
     np.testing.assert_allclose(ahead.forecast.std * BAND, 2.0)

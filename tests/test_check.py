@@ -297,7 +297,7 @@ def test_the_default_is_exact_where_pieces_would_be_weighted(case):
 
 def test_the_default_is_exact_where_a_piece_diverges(monkeypatch):
     def diverges(mean, std, limit):
-        raise Unstable("steps must stay stable; got one that diverges. Ask for fewer.")
+        raise Unstable("steps", "stay stable", "one that diverges", "Ask for fewer.")
 
     model = random_walk()
     monkeypatch.setattr("forecast_unc.forecasting.horizon.paths.check_stable", diverges)

@@ -41,7 +41,7 @@ def test_forecast_writes_what_the_forecaster_says(nile, tmp_path):
 
 
 def test_forecast_prints_by_default(nile, capsys):
-    arguments = ["--time", "year", "--target", "flow", "--steps", "2", "--lags", "1", "2"]
+    arguments = ["--time", "year", "--target", "flow", "--steps", "2", "--lags", "1", "--lags", "2"]
     assert main(["forecast", str(nile), *arguments, "--coverage", "0.5"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "year,mean,std,lower_50,upper_50"
@@ -312,7 +312,7 @@ def test_a_workbook_is_named(tmp_path, capsys, start):
         ),
         (["--steps", "200000"], "--steps must be at most 10,000; got 200,000, whose joint"),
         (
-            ["--coverage", "0.95", "0.8", "0.9500001"],
+            ["--coverage", "0.95", "--coverage", "0.8", "--coverage", "0.9500001"],
             "--coverage must be fractions that differ in 6 digits; got 0.95 and 0.9500001. Leave",
         ),
         (

@@ -14,10 +14,10 @@ from forecast_unc.cli import main
         (["fore"], ["plain,forecast"]),
         (["backtest", "y.csv", "--st"], ["plain,--steps", "plain,--step"]),
         (
-            ["forecast", "y.csv", "--lags", "1", "2", "--calendar", "hour_of_"],
+            ["forecast", "y.csv", "--lags", "1", "--lags", "2", "--calendar", "hour_of_"],
             ["plain,hour_of_day", "plain,hour_of_week"],
         ),
-        (["backtest", "y.csv", "--compare", "last_value", "ets", "th"], ["plain,theta"]),
+        (["backtest", "y.csv", "--compare", "ets", "--compare", "th"], ["plain,theta"]),
         (["backtest", "y.csv", "--compare", "last_value", "--ref"], ["plain,--refit"]),
         (["forecast", "--output", "x"], ["file,x"]),
     ],

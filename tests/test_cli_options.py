@@ -90,14 +90,15 @@ def parsed(*options: str) -> Forecaster:
         (["--model", "rvm"], {"regressor": RVMRegressor()}),
         (["--model", "reduced-rank"], {"regressor": ReducedRankGPRegressor()}),
         (["--max-train", "500"], {"max_train": 500}),
-        (["--lags", "3", "--differences", "1", "12"], {"lags": 3, "differences": [1, 12]}),
+        (["--lags", "3"], {"lags": 3}),
+        (["--differences", "1", "--differences", "12"], {"differences": (1, 12)}),
         (["--lower", "1", "--upper", "100"], {"lower": 1.0, "upper": 100.0}),
         (["--transform", "none", "--lower=-inf"], {"transform": None, "lower": -np.inf}),
         (["--transform", "log", "--period", "7"], {"transform": "log", "seasonal_period": 7}),
         (["--calendar", "none"], {"calendar": ()}),
-        (["--calendar", "fourier", "month"], {"calendar": ("fourier", "month")}),
+        (["--calendar", "fourier", "--calendar", "month"], {"calendar": ("fourier", "month")}),
         (
-            ["--calendar", "fourier", "holidays:DE-BY", "easter"],
+            ["--calendar", "fourier", "--calendar", "holidays:DE-BY", "--calendar", "easter"],
             {"calendar": ("fourier", "holidays:DE-BY", "easter")},
         ),
         (["--outliers", "keep"], {"outliers": "keep"}),
@@ -153,8 +154,8 @@ def test_regressors_of_the_future_are_picked_by_time(folder, sales, capsys):
 
 @pytest.mark.parametrize("how", ["W", "all"])
 def test_sums_and_probabilities_are_those_of_the_joint_forecast(folder, sales, capsys, how):
-    options = ["--lags", "2", "--sum", how, "--prob-above", "400", "210", "--output", "-"]
-    options += ["--quantile", "0.3", "0.9"]
+    options = ["--lags", "2", "--sum", how, "--prob-above", "400", "--prob-above", "210"]
+    options += ["--quantile", "0.3", "--quantile", "0.9", "--output", "-"]
     assert main(["forecast", "sales.csv", "--steps", "14", *options]) == 0
     out, err = capsys.readouterr()
     table = pd.read_csv(io.StringIO(out), index_col=0)
@@ -176,7 +177,8 @@ def test_sums_and_probabilities_are_those_of_the_joint_forecast(folder, sales, c
 
 
 def test_what_is_printed_is_rounded_by_the_std(folder, sales, capsys):
-    asked = ["--lags", "2", "--prob-above", "30", "-200", "28", "90", "--sum", "all"]
+    above = [word for value in ("30", "-200", "28", "90") for word in ("--prob-above", value)]
+    asked = ["--lags", "2", *above, "--sum", "all"]
     command = ["forecast", "sales.csv", "--steps", "1", *asked]
     exact = printed(capsys, *command, "--output", "-").iloc[0]
     assert main(command) == 0
@@ -203,18 +205,15 @@ def test_a_picture_shows_a_season_and_a_half_of_the_past():
     assert len(past(days[:190], days.index[190:194])) == 24
 
 
-def test_values_of_options_are_words_up_to_the_next_option(folder, capsys):
-    """Negative numbers and - are values; an option that needs a value does not take an option."""
-    assert parsed("--lags", "1", "7", "--lower", "-inf", "--differences", "0").lags == [1, 7]
+def test_an_option_takes_one_value_each_time(folder, capsys):
+    """Negative numbers and - are values."""
+    assert parsed("--lags", "1", "--lags", "7", "--lower", "-inf").lags == (1, 7)
+    assert parsed("--differences", "0").differences == 0
     assert parsed("--lags=3", "--lower=-2.5").lower == -2.5
-    for options in (["--output", "--plot", "p.png"], ["--lags", "--output", "f.csv"]):
-        err = error_of(capsys, "forecast", "sales.csv", "--steps", "2", *options)
-        assert (
-            err == f"Option '{options[0]}' requires an argument. See forecast-unc forecast --help."
-        )
-    assert "'sales.csv' is not a valid integer" in error_of(
-        capsys, "forecast", "--lags", "1", "sales.csv", "--steps", "2"
-    )
+    err = error_of(capsys, "forecast", "sales.csv", "--steps", "2", "--output")
+    assert err.startswith("Option '--output' requires an argument.")
+    err = error_of(capsys, "forecast", "sales.csv", "--steps", "2", "--lags", "1", "2")
+    assert err.startswith("Got unexpected extra argument (2): an option that takes several values")
 
 
 @pytest.mark.parametrize(
@@ -238,7 +237,7 @@ def test_what_is_asked_is_checked_before_the_work(folder, capsys, monkeypatch, o
 @pytest.mark.parametrize("output", ["f.parquet", "f.csv", "-", None])
 def test_panels_are_forecast_as_by_forecast_panel(folder, capsys, output):
     exog = ["--exog", "price", "--exog-future", "shop_prices.csv"]
-    options = ["--id", "shop", "--lags", "2", "--coverage", "0.8", "0.975", *exog]
+    options = ["--id", "shop", "--lags", "2", "--coverage", "0.8", "--coverage", "0.975", *exog]
     written = [] if output is None else ["--output", output]
     assert main(["forecast", "shops.csv", "--steps", "3", *options, *written]) == 0
     out = capsys.readouterr().out
@@ -297,8 +296,9 @@ def test_remarks_on_series_of_a_panel_are_named(folder, capsys):
 
 def test_a_panel_has_quantiles_and_no_median(folder, capsys):
     command = ["forecast", "shops.csv", "--id", "shop", "--steps", "2", "--lags", "2"]
-    command += ["--output", "-", "--coverage", "0.8", "0.4"]
-    table = printed(capsys, *command, "--quantile", "0.9", "0.025", "0.97")
+    command += ["--output", "-", "--coverage", "0.8", "--coverage", "0.4"]
+    quantiles = [word for p in ("0.9", "0.025", "0.97") for word in ("--quantile", p)]
+    table = printed(capsys, *command, *quantiles)
     few = forecast_panel(
         pd.read_csv("shops.csv", parse_dates=["ds"])[["shop", "ds", "y"]],
         Forecaster(lags=2, random_state=0),
@@ -352,7 +352,7 @@ def test_series_that_fail_are_rows_and_an_exit_code(folder, capsys):
     assert err.startswith(
         "forecast-unc: 1 of 2 series could not be forecast by the model, see status; the first: b: "
     )
-    assert err.endswith(" Pass --freq D: missing values are then uncertain, not filled.\n")
+    assert " Pass --freq D: rows that are missing are then missing values, which" in err
     assert printed(capsys, *command, "--freq", "D")["error"].isna().all()
     backtest = ["backtest", "gaps.csv", "--id", "shop", "--steps", "1", "--origins", "2"]
     assert main([*backtest, "--lags", "2"]) == 1
@@ -404,7 +404,7 @@ def test_panels_are_backtested_as_by_backtest_panel(folder, capsys):
 
 def test_regressors_enter_a_backtest(folder, capsys):
     command = ["backtest", "sales.csv", "--steps", "1", "--origins", "8", "--refit", "8"]
-    command += ["--lags", "7", "--compare", "--output", "-"]
+    command += ["--lags", "7", "--compare", "none", "--output", "-"]
     crps = [
         printed(capsys, *command, *options, index=None)["crps"].mean()
         for options in ([], ["--exog", "price"])
@@ -494,11 +494,11 @@ def test_a_saved_combination_is_applied_to_data(folder, sales, capsys):
         ([], "Missing option '--steps'. Pass a whole number, such as --steps 12. See forecast-unc"),
         (
             ["--steps", "2", "--lags", "a"],
-            "integer. Pass a whole number, such as --lags 12, or several with blanks between. See ",
+            "integer. Pass a whole number, such as --lags 12, once for each value. See ",
         ),
         (
             ["--steps", "2", "--coverage", "a"],
-            "Pass a number, such as --coverage 0.9, or several with blanks between. See forecast",
+            "Pass a number, such as --coverage 0.9, once for each value. See forecast",
         ),
         (["--steps", "2", "--model", "arima"], "'rvm', 'reduced-rank'. See forecast-unc backtest "),
         (["--stepps", "2"], "No such option"),
@@ -511,7 +511,7 @@ def test_values_that_are_none_of_an_option_are_answered(folder, capsys, options,
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--steps", "2"], "data must be given without --load; got none. Name the file first"),
+        (["--steps", "2"], "data must be given without --load; got none. Name a CSV"),
         (["sales.csv", "--exog", "price"], "--exog-future must be given with --exog; got none."),
         (["shops.csv", "--id", "shop", "--exog", "price"], "--exog-future must be given with --e"),
         (["sales.csv", "--exog", "prise"], "--exog must name a column of sales.csv; got 'prise'."),
@@ -521,7 +521,10 @@ def test_values_that_are_none_of_an_option_are_answered(folder, capsys, options,
             ["shops.csv", "--id", "shop", "--plot", "p.png"],
             "--plot must be left out with --id; got",
         ),
-        (["shops.csv", "--id", "shop", "--prob-above", "1", "2"], "--prob-above must be left out "),
+        (
+            ["shops.csv", "--id", "shop", "--prob-above", "1", "--prob-above", "2"],
+            "--prob-above must be left out ",
+        ),
         (
             ["shops.csv", "--id", "shop", "--sum", "W"],
             "--sum must be all with --id; got W. ",
@@ -531,7 +534,10 @@ def test_values_that_are_none_of_an_option_are_answered(folder, capsys, options,
             "--quantile must lie strictly between 0 and 1; got 95",
         ),
         (["shops.csv", "--id", "no"], "--id must name a column of shops.csv; got 'no'. The file "),
-        (["--load", "m", "--lags", "1", "2"], "--lags must be left out with --load; got 1 2. The "),
+        (
+            ["--load", "m", "--lags", "1", "--lags", "2"],
+            "--lags must be left out with --load; got 1 2. The ",
+        ),
         (["--load", "holidays.txt"], "--load must name a file written by Forecaster.save"),
         (["--load", "holidays.txt"], "of another kind. Give the file that --save wrote."),
         (["sales.csv", "--save", "-"], "--save must be a file; got -. Name one."),
@@ -553,7 +559,7 @@ def test_values_that_are_none_of_an_option_are_answered(folder, capsys, options,
             "directory. Correct the path.",
         ),
         (
-            ["sales.csv", "--calendar", "none", "month"],
+            ["sales.csv", "--calendar", "none", "--calendar", "month"],
             "--calendar must be none or parts of the ca",
         ),
         (
@@ -651,8 +657,8 @@ def test_parquet_that_cannot_be_written_is_refused_before_the_work(folder, capsy
 def test_periods_are_written_to_parquet_as_their_first_days(folder, capsys):
     rows = [f"{2000 + i // 4},{1 + i % 4},{i % 5}" for i in range(40)]
     (folder / "q.csv").write_text("year,quarter,y\n" + "\n".join(rows) + "\n")
-    options = ["--time", "year,quarter", "--steps", "2", "--lags", "2", "--output", "f.parquet"]
-    assert main(["forecast", "q.csv", *options]) == 0
+    options = ["--time", "year", "--time", "quarter", "--steps", "2", "--lags", "2"]
+    assert main(["forecast", "q.csv", *options, "--output", "f.parquet"]) == 0
     written = pd.read_parquet("f.parquet")
     assert written.index.tolist() == [pd.Timestamp("2010-01-01"), pd.Timestamp("2010-04-01")]
     assert written.index.name == "ds"

@@ -4,6 +4,7 @@ import io
 import os
 import sys
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -17,7 +18,8 @@ from forecast_unc.cli.commands import forecast
 from forecast_unc.cli.reading import read_holidays, read_panel, read_series
 
 NOAA = Path(__file__).parent / "reference" / "co2_mm_mlo.csv"
-OF_NOAA = ["--comment", "#", "--time", "year,month", "--target", "average", "--missing", "-99.99"]
+OF_NOAA = ["--comment", "#", "--time", "year", "--time", "month"]
+OF_NOAA += ["--target", "average", "--missing", "-99.99"]
 DAYS = pd.date_range("2024-01-01", periods=6, freq="D")
 FRAME = pd.DataFrame({"ds": DAYS, "y": [1.5, 2.0, 4.0, 3.5, 5.0, 4.5]})
 
@@ -26,6 +28,11 @@ def asked(path: Path, *options: str) -> SimpleNamespace:
     """What a command line says of a file."""
     given = forecast.make_context("forecast", [str(path), "--steps", "1", *options]).params
     return SimpleNamespace(**given)
+
+
+def repeated(option: str, values: Iterable[str]) -> list[str]:
+    """An option that is given once for each value."""
+    return [word for value in values for word in (option, value)]
 
 
 def error_of(capsys, arguments: list[str]) -> str:
@@ -69,7 +76,8 @@ def test_a_file_of_noaa_is_read_as_it_comes(capsys):
     np.testing.assert_array_equal(y, expected)
     assert np.isnan(expected).sum() == 3
     assert y.index.freqstr == "MS"
-    assert main(["forecast", str(NOAA), *OF_NOAA, "--steps", "2", "--lags", "1", "12"]) == 0
+    options = [*OF_NOAA, "--steps", "2", "--lags", "1", "--lags", "12"]
+    assert main(["forecast", str(NOAA), *options]) == 0
     printed = pd.read_csv(io.StringIO(capsys.readouterr().out))
     assert printed["ds"].tolist() == ["2002-01-01", "2002-02-01"]
     assert printed["mean"].between(368, 376).all()
@@ -80,11 +88,12 @@ def test_a_file_of_noaa_is_read_as_it_comes(capsys):
     [
         (0, "Skip its comments with --comment '#'."),
         (2, "--time must name a column of {path}; got 'ds'. The file has 'year', 'month', "),
-        (4, "--target must name a column of {path}; got 'y'. The file has 'year', 'month', "),
+        (6, "--target must name a column of {path}; got 'y'. The file has 'year', 'month', "),
     ],
 )
 def test_what_a_file_of_noaa_needs_is_said(capsys, left_out, message):
-    options = OF_NOAA[:left_out] + OF_NOAA[left_out + 2 :]
+    taken = 4 if left_out == 2 else 2  # the time has two columns
+    options = OF_NOAA[:left_out] + OF_NOAA[left_out + taken :]
     err = error_of(capsys, ["forecast", str(NOAA), *options, "--steps", "2"])
     assert message.format(path=NOAA) in err
 
@@ -174,22 +183,22 @@ def test_an_error_of_standard_input_names_its_line(monkeypatch, capsys):
         ),
         (
             "date,time,y\n2024-01-31,23:30,1\n2024-02-01,00:00,2\n2024-02-01,00:30,2\n",
-            "date, time",
+            "date,time",
             "2024-01-31 23:30",
         ),
     ],
 )
 def test_several_columns_make_the_time(tmp_path, text, time, first):
     (tmp_path / "d.csv").write_text(text)
-    y, _ = read_series(asked(tmp_path / "d.csv", "--time", time))
-    freq = {"Jahr,Monat": "MS", "a,b,c": "D", "a,b,c,h": "h", "date, time": "30min"}[time]
+    y, _ = read_series(asked(tmp_path / "d.csv", *repeated("--time", time.split(","))))
+    freq = {"Jahr,Monat": "MS", "a,b,c": "D", "a,b,c,h": "h", "date,time": "30min"}[time]
     assert y.index.tolist() == pd.date_range(first, periods=3, freq=freq).tolist()
     assert y.index.name == "ds"
 
 
 def test_a_year_and_a_quarter_are_periods(tmp_path):
     (tmp_path / "d.csv").write_text("year,Quarter,y\n2023,4,1\n2024,1,2\n2024,2,2\n")
-    y, _ = read_series(asked(tmp_path / "d.csv", "--time", "year,Quarter"))
+    y, _ = read_series(asked(tmp_path / "d.csv", "--time", "year", "--time", "Quarter"))
     assert y.index.equals(pd.PeriodIndex(["2023Q4", "2024Q1", "2024Q2"], freq="Q"))
 
 
@@ -227,7 +236,9 @@ def test_a_year_and_a_quarter_are_periods(tmp_path):
 def test_columns_that_make_no_time_are_named(tmp_path, capsys, text, time, message):
     path = tmp_path / "d.csv"
     path.write_text(text)
-    err = error_of(capsys, ["forecast", str(path), "--time", time, "--steps", "1"])
+    err = error_of(
+        capsys, ["forecast", str(path), *repeated("--time", time.split(",")), "--steps", "1"]
+    )
     assert message.format(path=path) in err
 
 
@@ -243,7 +254,7 @@ def test_what_stands_for_a_missing_value(tmp_path, values, missing):
     path = tmp_path / "d.csv"
     rows = [f"2024-01-0{i},{value}" for i, value in enumerate(values, 1)]
     path.write_text("ds,y\n" + "\n".join(rows) + "\n")
-    y, _ = read_series(asked(path, "--missing", *missing))
+    y, _ = read_series(asked(path, *repeated("--missing", missing)))
     np.testing.assert_array_equal(y, [1.0, np.nan, 3.0, np.nan])
 
 

@@ -19,6 +19,7 @@ import forecast_unc
 PACKAGE = Path(forecast_unc.__file__).parent
 
 LAYERS = {
+    "errors": 0,
     "series": 1,
     "regression": 1,
     "distributions": 2,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 import warnings
@@ -26,56 +25,20 @@ from forecast_unc._text import counted, figure
 from forecast_unc._version import __version__
 from forecast_unc.cli import options as of
 from forecast_unc.cli import reading
+from forecast_unc.cli.messages import error_text, failure_text, note_text, notes_text, say
 from forecast_unc.distributions import page
 from forecast_unc.distributions.export import nixtla_columns
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
 from forecast_unc.evaluation.report import unit_of_mase, verdict
 from forecast_unc.forecasting.combination import Combination, load_model
+from forecast_unc.forecasting.forecaster import summary_lines
 from forecast_unc.panels.groups import SAID
 from forecast_unc.panels.panel_forecast import FailedSeriesWarning
 from forecast_unc.series import times
 
 _DONE, _SOME_FAILED, _WRONG = 0, 1, 2  # exit codes
 _NAME = "forecast-unc"
-_LONGEST = 4000  # characters of a message
-# Arguments of the package that the options call by another name.
-_RENAMED = {"n_jobs": "jobs", "seasonal_period": "period", "path": "load"}
-# What messages of the package say in Python, a pattern, and what it is in a shell.
-_PHRASES = {
-    "lower=-np.inf": "--lower=-inf",
-    "Use -np.inf": "Use --lower=-inf",
-    "Use np.inf": "Leave it out",
-    "Save it again": "Give the file that --save wrote",
-    "or upper=None for none": "or leave it out",
-    "Use None for a series without a season": "Leave it out for the season of the times",
-    "Use None to learn": "Leave it out to learn",
-    "True fits at every origin, False at the first alone": "1 fits at every origin, as "
-    "many as --origins at the first alone",
-    "must be None or a whole": "must be a whole",
-    r"Use 0 or \(\) for none": "Use 0 for none",
-    r"Sort it with (y|frame)\.sort_\w+\(.*?\)": "Sort its rows by time",
-    r", for example (frame.drop_duplicates|column '.*'.groupby)\(.*?\)(.mean\(\))?": "",
-    r'name their zone, for example .*?"Europe/Berlin"\)': "write local dates, as 2024-01-31",
-    'Pass freq, for example freq="D"': "Pass --freq, for example --freq D",
-    "outliers='keep'": "--outliers keep",
-    "pass upper=1, too": "pass --upper 1, too",
-    r"give upper=(\S+)": r"give --upper \1",
-    "Give the series a DatetimeIndex or a PeriodIndex": "Write times as dates, as 2024-01-31",
-    " lower=-inf for no": " --lower=-inf for no",
-    'Pass partial="drop" to leave them out, or "keep" to have them': "The column steps counts them",
-    "makes groups of parts of periods": "has periods that are not complete",
-    "Pass a DataFrame with their values": "Pass them with --exog and --exog-future",
-    r"leave them out: y.iloc\S+ = np.nan": "leave their fields empty",
-    r"( by|:) y(.dropna\(\))?.asfreq\(pd.*?weekmask=('[^']+')\)\)": r": pass --freq \3",
-    r'Reindex with y.asfreq\("(.*?)"\)': r"Pass --freq \1",
-    r'Pass freq="?(.*?)"?:': r"Pass --freq \1:",
-    r' by freq="(.*?)"': r": pass --freq '\1'",
-    r"Reindex with y.reindex\(.*?\]\)\)": "Pass --freq",
-}
-
-# not for a saved model
-_OF_A_FIT = r"; (outliers='keep' keeps them|lower=-inf for no bound|if none can be, give upper=\S+)"
 
 # What is below a table of scores.
 _SCORES = """
@@ -89,7 +52,7 @@ _NO_UNIT = "MASE, MSIS: of series that changed in the past; others have no unit.
 _EXAMPLES = """\b
 examples:
   forecast-unc forecast data.csv --steps 24 --output f.csv --plot f.png
-  forecast-unc backtest data.csv --steps 24 --compare last_value ets theta
+  forecast-unc backtest data.csv --steps 24 --compare ets --compare theta
   forecast-unc forecast --help     all options, with more examples
 """
 _OF_FORECAST = """\b
@@ -98,8 +61,8 @@ examples:
     forecast-unc forecast data.csv --steps 24 --output f.csv --plot f.png
     cat data.csv | forecast-unc forecast - --steps 24 --output - | head
   Carbon dioxide as NOAA publishes it, with the probability of a value above 430:
-    forecast-unc forecast co2_mm_mlo.csv --comment '#' --time year,month --target average \\
-        --missing -99.99 --steps 24 --prob-above 430
+    forecast-unc forecast co2_mm_mlo.csv --comment '#' --time year --time month \\
+        --target average --missing -99.99 --steps 24 --prob-above 430
   Sums by month; holidays, one date a line; regressors that are known ahead:
     forecast-unc forecast sales.csv --steps 90 --sum MS --prob-above 1000
     forecast-unc forecast sales.csv --steps 90 --holidays holidays.txt
@@ -115,7 +78,7 @@ status: what was forecast instead); 2 after wrong usage or bad data
 """
 _OF_BACKTEST = """\b
 examples:
-  forecast-unc backtest data.csv --steps 24 --origins 10 --compare last_value ets theta
+  forecast-unc backtest data.csv --steps 24 --origins 10 --compare ets --compare theta
   forecast-unc backtest data.csv --steps 24 --output - > forecasts.csv
   forecast-unc backtest shops.csv --id shop --steps 12 --jobs 4
 """
@@ -127,37 +90,20 @@ examples:
 """
 
 
-def _say(message: object) -> None:
-    """Print one line on standard error, with the name of the program and in words of a shell."""
-    said = _in_shell(" ".join(str(message).split()))
-    if len(said) > _LONGEST:  # such as all names of a file of many columns
-        said = f"{said[: _LONGEST // 2]} ... {said[-_LONGEST // 2 :]}"
-    print("forecast-unc:", said, file=sys.stderr)
-
-
-def _in_shell(text: str, loaded: bool = False) -> str:
-    """A text of the package in words of a shell, with no advice on the fit of a loaded model."""
-    text = re.sub(_OF_A_FIT, "", text) if loaded else text
-    for python, shell in _PHRASES.items():
-        text = re.sub(python, shell, text)
-    return text
-
-
 def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
     """The callback of a command, given its options as one namespace; errors are exit codes."""
 
     @wraps(run)
     def answer(**given: Any) -> int:
-        said = set[str]()
+        shown = set[str]()
 
         def show(message: Warning | str, *_: object, **__: object) -> None:
-            if str(message) not in said:  # as at an earlier origin
-                said.add(str(message))
-                _say(message)
+            if str(message) not in shown:  # as at an earlier origin
+                shown.add(str(message))
+                say(message)
 
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("default", times.PartialPeriodWarning)
                 warnings.simplefilter("ignore", times.ClosedDaysWarning)  # it is among the notes
                 warnings.showwarning = show
                 code = run(SimpleNamespace(**given))
@@ -167,29 +113,17 @@ def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 141  # 128 and the number of the signal, as of a shell
         except KeyboardInterrupt:
-            _say("interrupted")
+            say("interrupted")
             return 130
         except (ValueError, TypeError, OSError, ImportError) as error:
-            noted = "".join(f" ({note})" for note in getattr(error, "__notes__", ()))
-            _say(_in_options(str(error), given) + noted)
+            say(error_text(error, given))
             return _WRONG
         except MemoryError as error:
-            _say(f"data and --steps must fit in memory; got {error}. Take fewer rows or steps.")
+            say(f"data and --steps must fit in memory; got {error}. Take fewer rows or steps.")
             return _WRONG
         return code
 
     return answer
-
-
-def _in_options(message: str, options: dict[str, Any]) -> str:
-    """The message of an error, which begins with an argument, with the option in its place."""
-    name, _, rest = message.partition(" ")
-    given = name if name in options else _RENAMED.get(name)
-    return (
-        f"{of.option_of(given)} {rest}"
-        if given in options and rest.startswith("must ")
-        else message
-    )
 
 
 @click.group(
@@ -214,7 +148,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         path = _NAME if error.ctx is None else error.ctx.command_path
         message = error.format_message()
         message += "" if message[-1] in ".?" else "."
-        _say(f"{message}{of.example(error)} See {path} --help.")
+        say(f"{message}{of.example(error)} See {path} --help.")
         return _WRONG
     return code
 
@@ -256,26 +190,31 @@ def forecast(options: Any) -> int:
             )
             raise refusal("--sum", must, repr(freq), remedy) from error
         counts = pd.Series(weights.sum(axis=1).astype(int), labels)
+        if freq is not None and (partial_sums := times.partial_periods(steps, freq)):
+            named = ", ".join(partial_sums.values())
+            rule = f"--sum {freq} has periods that are not complete: {named}"
+            say(f"{rule}. The column steps counts them.")
     if sys.stderr.isatty():
         said = f"{counted(options.steps, 'step')} after {counted(len(y), 'value')}"
-        _say(f"forecasting {said} ...")
+        say(f"forecasting {said} ...")
     if options.load is None:
         model = model.fit(y, exog)
     elif options.data is not None:
         model = _continued(model, y, exog)
+    loaded = options.load is not None
     if isinstance(model, Forecaster):
-        for line in model.notes_:
-            _say(_in_shell(line, options.load is not None))
+        for note in model.notes_:
+            say(note_text(note, loaded))
     ahead = model.forecast(options.steps, future, propagation=options.propagation)
-    answer = ahead if counts is None else ahead.aggregate("sum", freq=freq)
+    answer = ahead if counts is None else ahead.aggregate("sum", freq=freq, partial="keep")
     columns: dict[str, Any] = {} if counts is None else {"steps": counts}
     columns |= {"mean": answer.mean, "std": answer.std}
     for level in options.coverage:
         for end, values in answer.interval(level).items():
             columns[f"{end}_{percent(level)}"] = values
-    for value in options.prob_above or ():
+    for value in options.prob_above:
         columns[f"above_{value:g}"] = answer.prob(lower=value)
-    for p in options.quantile or ():
+    for p in options.quantile:
         columns[f"quantile_{p:g}"] = answer.quantile(p)
     table = pd.DataFrame(columns)
     chances = [name for name in columns if name.startswith("above_")]
@@ -291,20 +230,21 @@ def forecast(options: Any) -> int:
         with _picture(options.plot, 1, 9) as ax:
             ahead.plot(history=page.past(y, ahead.index, 4), coverage=options.coverage, ax=ax)
     if options.summary is not None:
-        said = _in_shell(_summary(model, ahead), options.load is not None)
+        summary = _summary(model, ahead, loaded)
         if options.summary == reading.STANDARD:
-            print(said)
+            print(summary)
         else:
             with whole_file(options.summary) as unfinished:
-                unfinished.write_text(f"{said}\n", encoding="utf-8")
+                unfinished.write_text(f"{summary}\n", encoding="utf-8")
     if options.save is not None:
         model.save(options.save)
     return _DONE
 
 
-def _summary(model: Forecaster | Combination, ahead: Forecast) -> str:
+def _summary(model: Forecaster | Combination, ahead: Forecast, loaded: bool) -> str:
     """The choices of a model, and each member's part in the change over the horizon."""
-    chosen = model.summary() if isinstance(model, Forecaster) else "\n".join(model.choices_)
+    lines = summary_lines(model) if isinstance(model, Forecaster) else model.choices_
+    chosen = "\n".join(note_text(line, loaded) for line in lines)
     why = ahead.explain().to_string(float_format=partial(figure, digits=3), na_rep="")
     what = "What each model adds to the change of the mean from the first step to the last"
     return f"{chosen}\n\n{what}:\n{why}"
@@ -320,8 +260,8 @@ def _summary(model: Forecaster | Combination, ahead: Forecast) -> str:
 def backtest(options: Any) -> int:
     """Forecast from many origins and score."""
     of.check_backtest(options)
-    names = options.compare
-    if names is None:
+    names = [name for name in options.compare if name != "none"]
+    if not options.compare:
         names = ["naive_propagation"]
         names += [] if options.report is None else ["seasonal_naive", "ets"]
     asked = {name: vars(options)[name] for name in ("origins", "step", "refit", "coverage")}
@@ -372,10 +312,8 @@ def _read(options: Any) -> tuple[Forecaster | Combination, pd.Series[float], pd.
     history = model.ensemble_.history if isinstance(model, Forecaster) else None
     columns = [] if history is None else list(map(str, history.columns))
     if columns and not options.exog:
-        remedy = (
-            f"Pass --exog {' '.join(map(shlex.quote, columns))} --exog-future FILE, which holds "
-            "them at the steps ahead."
-        )
+        named = " ".join(f"--exog {shlex.quote(name)}" for name in columns)
+        remedy = f"Pass {named} --exog-future FILE, which holds them at the steps ahead."
         must = f"be given for a model with regressors, {', '.join(columns)}"
         raise refusal("--exog", must, "none", remedy)
     if options.data is not None:
@@ -405,10 +343,10 @@ def _continued(
             first, last = (times.format_time(y.index, at) for at in (0, -1))
             why = f"data run from {first} to {last}, its series to {end}"
         else:
-            _say(f"the saved model is updated with {counted(n_new, 'value')} after {end}")
+            say(f"the saved model is updated with {counted(n_new, 'value')} after {end}")
             later = None if exog is None else exog.iloc[n - n_new :]
             return model.update(y.iloc[n - n_new :], later) if n_new else model
-    _say(f"the saved model is applied, with nothing learned: {why}")
+    say(f"the saved model is applied, with nothing learned: {why}")
     return model.apply(y, exog)
 
 
@@ -418,7 +356,7 @@ def _forecast_panel(options: Any) -> int:
     if options.exog_future is not None:
         exog = reading.read_panel_ahead(options, panel)
     # A quantile is an end of an interval, whose other end is left out.
-    n, quantiles = len(options.coverage), list(dict.fromkeys(options.quantile or []))
+    n, quantiles = len(options.coverage), list(dict.fromkeys(options.quantile))
     wanted = map(percent, [*options.coverage, *(abs(2 * p - 1) for p in quantiles)])
     levels = [int(level) if level.isdigit() else float(level) for level in wanted]
     table = _of_panel(
@@ -445,7 +383,7 @@ def _forecast_panel(options: Any) -> int:
         reading.write_table(table, options.output)
     each = table.drop_duplicates(options.id)
     for name, note in each.loc[each["notes"] != "", [options.id, "notes"]].itertuples(index=False):
-        _say(f"{name}: {note}")
+        say(f"{name}: {notes_text(note)}")
     failures = each.loc[each["error"].notna(), [options.id, "error"]]
     return _told(failures, len(each), "forecast by the model, see status")
 
@@ -466,8 +404,8 @@ def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
     if failures.empty:
         return _DONE
     first = failures.drop_duplicates(failures.columns[-1])[:3].itertuples(index=False)
-    said = " ".join(f"{name}: {reason}" for name, reason in first)
-    _say(f"{len(failures)} of {n_series} series could not be {done}; the first: {said}")
+    reasons = " ".join(f"{name}: {failure_text(reason)}" for name, reason in first)
+    say(f"{len(failures)} of {n_series} series could not be {done}; the first: {reasons}")
     return _SOME_FAILED
 
 

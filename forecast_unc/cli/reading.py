@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import importlib
 import re
-import shlex
 import sys
 import warnings
 from contextlib import nullcontext
@@ -22,14 +21,8 @@ from forecast_unc._checks import first_true, refusal
 from forecast_unc._files import whole_file
 from forecast_unc._typing import Array
 from forecast_unc.distributions.export import first_instants
-from forecast_unc.series.times import (
-    DAYS,
-    MissingTimesError,
-    format_time,
-    future_index,
-    on_grid,
-    regular_index,
-)
+from forecast_unc.errors import InvalidArgument
+from forecast_unc.series.times import format_time, future_index, on_grid, regular_index
 
 STANDARD = Path("-")  # standard input or output
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how .xlsx and .xls start
@@ -230,10 +223,9 @@ class _Table:
 
     def times(self) -> pd.Index[Any]:
         """The times of all rows, in any order: dates, periods or whole numbers; or an error."""
-        time = self.options.time
-        if time in self.frame or "," not in time:
-            return _from_one(self, self.column("--time", time))
-        columns = [self.column("--time", name.strip()) for name in time.split(",")]
+        columns = [self.column("--time", name) for name in self.options.time]
+        if len(columns) == 1:
+            return _from_one(self, columns[0])
         if all(is_numeric_dtype(column.dtype) for column in columns):
             return _from_parts(self, columns)
         text = pd.concat(columns, axis=1).astype(str).agg(" ".join, axis=1)
@@ -280,13 +272,18 @@ class _Table:
 
 def time_column(options: Any) -> str:
     """Name of the times in a result."""
-    return _JOINED if "," in options.time else options.time
+    return _JOINED if len(options.time) > 1 else str(options.time[0])
+
+
+def _named_times(options: Any) -> str:
+    """The times in messages."""
+    return f"column {','.join(options.time)!r}"
 
 
 def read_series(options: Any) -> tuple[pd.Series[float], pd.DataFrame | None]:
     """One series on a regular index, NaN in rows that --freq adds, and its regressors."""
     table = _Table("data", options.data, options)
-    times, name = table.times(), f"column {options.time!r}"
+    times, name = table.times(), _named_times(options)
     values = pd.Series(table.numbers("--target", options.target), times)
     frame = pd.DataFrame(table.regressors()).set_axis(times) if options.exog else None
     index = _regular(times, name) if options.freq is None else on_grid(times, options.freq, name)
@@ -322,7 +319,7 @@ def read_panel(options: Any) -> pd.DataFrame:
     frame[options.target] = table.numbers("--target", options.target)
     if options.freq is not None:
         for name, times in frame.groupby(options.id, sort=False)[time]:
-            on_grid(pd.Index(times), options.freq, f"column {options.time!r} of {name!r}")
+            on_grid(pd.Index(times), options.freq, f"{_named_times(options)} of {name!r}")
     return frame
 
 
@@ -511,25 +508,23 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
     raise refusal("--time", f"hold {rule}", got, remedy)
 
 
+_EACH_TIME = "Write one row for each time, in order and without a gap."
+# What to do about the times of a single series, by the code of an error.
+_OF_ONE_SERIES = {
+    "": _EACH_TIME,
+    "no frequency": _EACH_TIME,
+    "order": _EACH_TIME,
+    "repeated": f"{_EACH_TIME} Of several series name the column that tells them apart with --id.",
+    "too few times": "A fit takes two values at least; fewer than three need --freq, such as D, "
+    "W-MON (weeks) or MS (months).",
+}
+
+
 def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:
-    """The times with their frequency, or an error whose remedy is in terms of the shell."""
+    """The times of a single series with their frequency, or an error."""
     try:
         return regular_index(times, name)
-    except MissingTimesError as error:
-        problem = error.problem
-        others, by = "rows that are missing", f"Pass --freq {shlex.quote(error.freq)}"
-        if closed := [day for day in DAYS if " " in error.freq and day[:3] not in error.freq]:
-            by = f"No row is on a {' or '.join(closed)}. {by} to leave closed days out"
-            others = "other rows that are missing"
-        remedy = f"{by}: {others} are then missing values, which are uncertain, not filled."
-    except (TypeError, ValueError) as error:
-        problem = str(error).partition(". ")[0]
-        remedy = "Write one row for each time, in order and without a gap."
-        if "infer" in problem and len(times) < 3:
-            remedy = "A fit takes two values at least; fewer than three need --freq, such as D, "
-            remedy += "W-MON (weeks) or MS (months)."
-        if "unique" in problem:
-            remedy += " Of several series name the column that tells them apart with --id."
-        if re.search("clocks went back|local days are in UTC", str(error)):
-            problem, _, remedy = str(error).partition(". ")
-    raise ValueError(f"{problem}. {remedy}")
+    except InvalidArgument as error:
+        if error.code not in _OF_ONE_SERIES:
+            raise
+        raise error.but(remedy=_OF_ONE_SERIES[error.code], code="") from error

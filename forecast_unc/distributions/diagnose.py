@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kurtosis, skew
 
+from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Axes, Flags
 from forecast_unc.distributions.average import average
 from forecast_unc.distributions.joint import Joint
@@ -94,11 +95,11 @@ def check_model(
 ) -> tuple[Check, Joint]:
     """Check against sample paths of the model, and the joint with the moments of these."""
     if joint.draw is None:
-        raise ValueError(
-            "check must be called on a forecast that knows its model; got one that does not. "
-            "Check what Forecaster.forecast returns: a forecast built by hand, what is left "
-            "after `condition`, a maximum or the aggregate of an average have no sample paths."
-        )
+        must, got = "be called on a forecast that knows its model", "one that does not"
+        remedy = "Check what Forecaster.forecast returns: a forecast built by hand, what is left "
+        remedy += "after `condition`, a maximum or the aggregate of an average have no sample "
+        remedy += "paths."
+        raise refusal("check", must, got, remedy)
     scores = joint.q.latent_score(joint.draw(n_samples, seed).T).T  # (n, h)
     std = joint.q.scale
     weights = std / np.sqrt(std @ joint.cor @ std)

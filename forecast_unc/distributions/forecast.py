@@ -732,11 +732,10 @@ class Forecast:
         """
         _checks.check_truth("by_kind", by_kind, "True adds up the parts of a kind.")
         if self._joint.parts is None:
-            raise ValueError(
-                "decompose must be called on a forecast that knows its parts; got none. "
-                "Build it with parts; a forecast by a regressor that predicts "
-                "a std alone, a maximum, or what is left after `condition` has no such split."
-            )
+            remedy = "Build it with parts; a forecast by a regressor that predicts a std alone, a "
+            remedy += "maximum, or what is left after `condition` has no such split."
+            must = "be called on a forecast that knows its parts"
+            raise refusal("decompose", must, "none", remedy)
         parts = variances(self._joint.parts(), self._joint.cov)
         return pd.DataFrame(of_kinds(parts) if by_kind else parts, index=self.index)
 
@@ -858,10 +857,12 @@ class Forecast:
         finite = np.isfinite(joint.mean) & np.isfinite(np.tril(joint.cov)).all(axis=1)
         if (at := _checks.first_true(~finite | (joint.cov.diagonal() <= 0))) is not None:
             low, high = joint.q(np.array([[-2.0, 2.0]]))[at]
+            got = f"none at {self._label(at)}, where 95 % of y lie from {low:.3g} to {high:.3g}"
             raise Diverged(
-                f"cov must leave each step a positive, finite variance; got none at "
-                f"{self._label(at)}, where 95 % of y lie from {low:.3g} to {high:.3g}. The "
-                "transformed forecast has diverged, or is certain to be at its bound: ask for "
+                "cov",
+                "leave each step a positive, finite variance",
+                got,
+                "The transformed forecast has diverged, or is certain to be at its bound: ask for "
                 "fewer steps, difference the transformed series, or use no transform or bound; if "
                 "its values are this large, divide the series by a constant.",
                 step=at + 1,
@@ -985,5 +986,6 @@ def _number(value: Any, verb: str = "combined", of_zero: type[Exception] = Value
         raise refusal("a forecast", "be combined with a finite number", f"{value}", "Leave it out.")
     if value == 0 and verb != "combined":
         must, remedy = f"be {verb} by a number other than 0", "Nothing would be uncertain."
-        raise refusal("a forecast", must, "0", remedy, of_zero)
+        error = refusal("a forecast", must, "0", remedy)
+        raise error if of_zero is ValueError else of_zero(str(error))
     return float(value)

@@ -21,21 +21,19 @@ from forecast_unc.distributions.variance_parts import (
     stretched,
     with_more,
 )
+from forecast_unc.errors import ArgumentError
 
 # Paths (n_samples, h) of a model, in units of y, each of one function.
 Draw = Callable[[int, RandomState], Array]
 MOST = 0.99  # of the largest variance between two bounds, that of their two values alone
 
 
-class Diverged(ValueError):
+class Diverged(ArgumentError):
     """A forecast has no finite, positive variance from `step` on, counted from 1."""
 
-    def __init__(self, message: str, step: int) -> None:
-        super().__init__(message)
+    def __init__(self, argument: str, rule: str, got: str, remedy: str, step: int) -> None:
+        super().__init__(argument, rule, got, remedy)
         self.step = step
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +101,10 @@ class Joint:
         """Eigenvalues and eigenvectors of the correlations, or an error if one is negative."""
         values, vectors = np.linalg.eigh(self.cor)
         if values[0] < -1e-10 * values[-1]:  # less is roundoff
-            raise ValueError(
-                f"cov must have no negative eigenvalue; got {values[0]:.3g} against a largest of "
-                f"{values[-1]:.3g} (of the correlations), so no path can be drawn. "
-                "Fewer steps, or more noise, condition it better."
-            )
+            largest = f"a largest of {values[-1]:.3g} (of the correlations)"
+            got = f"{values[0]:.3g} against {largest}, so no path can be drawn"
+            remedy = "Fewer steps, or more noise, condition it better."
+            raise ArgumentError("cov", "have no negative eigenvalue", got, remedy)
         return values, vectors
 
     def each(self, at: Positions, factor: float = 1.0, shift: float = 0.0) -> Joint:

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 from sklearn import get_config
 
+from forecast_unc._notes import kind_of
 from forecast_unc.distributions.picture import fan
 from forecast_unc.series.calendar import seasonal_periods
 
@@ -59,7 +60,7 @@ def model_card(model: Any) -> str | None:
     shown: dict[str, Any] = {"lists": {"Choices": choices, "Settings": settings}, "of": None}
     said, history = "Not fitted yet.", None
     if choices:
-        general = takewhile(lambda line: not line.startswith(("model", "weight ")), choices)
+        general = takewhile(lambda line: kind_of(line) not in ("model", "weight"), choices)
         said = " ".join(f"{line[0].upper()}{line[1:]}." for line in general)
         with suppress(AttributeError, TypeError):  # members of other kinds have none
             known = getattr(model, "forecasters_", [model])[0]._history

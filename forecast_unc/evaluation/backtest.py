@@ -435,7 +435,8 @@ def check_arguments(
         check_whole("origins", origins, 1, "10 is a good start.")
         check_whole("step", steps if step is None else step, 1, "By default it is steps.")
     if not isinstance(refit, bool):
-        check_whole("refit", refit, 1, "True fits at every origin, False at the first alone.")
+        remedy = "True fits at every origin, False at the first alone."
+        check_whole("refit", refit, 1, remedy, "refit")
 
 
 def _run(

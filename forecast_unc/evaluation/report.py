@@ -15,6 +15,7 @@ import pandas as pd
 from forecast_unc import plot
 from forecast_unc._checks import check_path, refusal
 from forecast_unc._files import whole_file
+from forecast_unc._notes import kind_of
 from forecast_unc._text import counted
 from forecast_unc._typing import Axes
 from forecast_unc._version import __version__
@@ -184,7 +185,7 @@ def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
         "unit": unit,
         "series": page.picture(draw_series),
         "choices": getattr(model, "choices_", None),
-        "outliers": any(note.startswith("outliers:") for note in getattr(model, "notes_", [])),
+        "outliers": any(kind_of(note) == "outliers" for note in getattr(model, "notes_", [])),
         "steps": len(ahead),
         "origin": format_time(past.index, -1),
         "forecast": page.table(pd.DataFrame(columns)),

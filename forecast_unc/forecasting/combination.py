@@ -15,6 +15,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import check_steps, is_number, one_seed, refusal
+from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
@@ -210,13 +211,17 @@ class Combination(Scored):
         return sorted({*range(n)} - {*self.refused_})
 
     @property
-    def choices_(self) -> list[str]:
+    def choices_(self) -> list[Note]:
         """The weight of each member, what it is, and what it chose."""
         check_is_fitted(self, "forecasters_")
-        lines = [f"weights: {'all alike' if self.weights is None else self.weights}"]
+        weights = "all alike" if self.weights is None else self.weights
+        lines = [Note("weights", f"weights: {weights}")]
         for weight, member in zip(self.weights_, self.forecasters_, strict=True):
-            lines += [f"weight {weight:.2f}: {member!r}", *getattr(member, "choices_", [])]
-        return lines + [f"refused: member {at}; {why}" for at, why in self.refused_.items()]
+            lines.append(Note("weight", f"weight {weight:.2f}: {member!r}"))
+            lines += getattr(member, "choices_", [])
+        for at, why in self.refused_.items():
+            lines.append(Note("refused", f"refused: member {at}; {why}"))
+        return lines
 
     def _replace(self, make: Callable[[Any], Any]) -> None:
         """Take what is made of the members, and note those of which nothing could be made."""

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc import _checks
 from forecast_unc._checks import RandomState, refusal
+from forecast_unc._notes import Note
 from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.forecasting import saving
@@ -388,29 +389,23 @@ class Forecaster(Scored, Arguments):
         return self._ensemble().rules.periods
 
     @property
-    def notes_(self) -> list[str]:
+    def notes_(self) -> list[Note]:
         """Remarks on the series: outliers, shifts, repeats, closed weekdays, values forgotten."""
         history = self._history
-        gone = f"forgotten: the {history.forgotten:,} values before {history.time(0)}"
-        if history.forgotten == history.shifted:
-            gone = (
-                f"shift: the level is another from {history.time(0)} on; the {history.shifted:,} "
-                "values before are left out; outliers='keep' keeps them"
-            )
         return [
             *outliers_named(history),
             *repeats_named(history),
             *closed_days_named(history),
             *(upper_named(history) if self.upper is None else []),
-            *([gone] if history.forgotten else []),
+            *forgotten_named(history),
         ]
 
     @property
-    def choices_(self) -> list[str]:
+    def choices_(self) -> list[Note]:
         """Choices with their reasons: lines on the season, the remarks, the bands, the models."""
         return self._choices(learned=False)
 
-    def _choices(self, learned: bool) -> list[str]:
+    def _choices(self, learned: bool) -> list[Note]:
         ensemble, why = self._ensemble(), "as given"
         periods, lower = ensemble.rules.periods, ensemble.rules.lower
         if is_auto(self.seasonal_period):
@@ -425,27 +420,31 @@ class Forecaster(Scored, Arguments):
         elif self.seasonal_period is not None and not periods:
             why = f"y has too few values for one of {self.seasonal_period} steps"
         season = f"season of {' and '.join(map(str, periods))} steps" if periods else "no season"
-        lines = [f"{season}: {why}"]
+        lines = [Note("season", f"{season}: {why}")]
         lines += self.notes_ + ensemble.bands_named()
         bounds, shares = (lower, ensemble.rules.upper), ensemble.at_bounds
         for name, bound, share in zip(("lower", "upper"), bounds, shares, strict=True):
             if np.isinf(bound):
                 continue
-            why = "as given"
+            reason, remedy = Note("bound", "as given"), ""
             if name == "lower" and self.lower is None:
-                why = f"{choice.never_negative(ensemble.history.y)}; lower=-inf for no bound"
+                reason = choice.never_negative(ensemble.history.y)
+                remedy = "; ".join(filter(None, [reason.remedy, "lower=-inf for no bound"]))
+            fact = f"{name} {bound:g}: {reason.fact}"
             if ensemble.keeps_moments and share == max(shares):
-                why += f"; {share:.0%} are at it, so that forecasts keep their mean"
-            lines.append(f"{name} {bound:g}: {why}")
+                fact += f"; {share:.0%} are at it, so that forecasts keep their mean"
+            lines.append(Note(reason.kind, fact, (bound,), remedy))
         if ensemble.rules.whole:
-            lines.append("whole numbers: all values are, so that forecasts are of counts")
+            whole = "whole numbers: all values are, so that forecasts are of counts"
+            lines.append(Note("whole", whole))
         lines += ensemble.models_named(self.noise != "process", learned)
         without = choice.why_no_smoothing(self, ensemble.history, periods)
         smoothed = any(isinstance(model, SmoothingModel) for model in ensemble.models)
         if is_auto(self.lags) and without and not smoothed:
-            lines.append(f"no exponential smoothing: {', '.join(without)}")
+            lines.append(Note("no smoothing", f"no exponential smoothing: {', '.join(without)}"))
         for one in ensemble.refused:
-            lines.append(f"refused: {one.specification.described()}; {one.reason}")
+            fact = f"refused: {one.specification.described()}; {one.reason}"
+            lines.append(Note("refused", fact))
         return lines
 
     def summary(self) -> str:
@@ -458,8 +457,7 @@ class Forecaster(Scored, Arguments):
             Standard deviations are in units of the series, those of a transform at its median. The
             evidences of two models cannot be compared.
         """
-        lines = [self._history.described(), *self._choices(learned=True)]
-        return "\n".join(lines)
+        return "\n".join(summary_lines(self))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted forecaster to a file, for `load_model`.
@@ -505,7 +503,12 @@ class Forecaster(Scored, Arguments):
         return self.ensemble_
 
 
-def outliers_named(history: History) -> list[str]:
+def summary_lines(model: Forecaster) -> list[Note]:
+    """The lines of a forecaster's summary, as data."""
+    return [Note("series", model._history.described()), *model._choices(learned=True)]
+
+
+def outliers_named(history: History) -> list[Note]:
     """The values of a history that are treated as missing, a line if there are any."""
     places = np.flatnonzero(~np.isnan(history.outliers))
     if not len(places):
@@ -515,10 +518,24 @@ def outliers_named(history: History) -> list[str]:
     if len(places) > _NAMED:
         named.append(f"and {len(places) - _NAMED} more")
     listed = f"{values} treated as missing: {', '.join(named)}"
-    return [f"outliers: {listed}; outliers='keep' keeps them"]
+    remedy = "outliers='keep' keeps them"
+    return [Note("outliers", f"outliers: {listed}", tuple(places.tolist()), remedy)]
 
 
-def repeats_named(history: History) -> list[str]:
+def forgotten_named(history: History) -> list[Note]:
+    """The values before a history that are left out, a line if there are any."""
+    if not history.forgotten:
+        return []
+    start = history.time(0)
+    if history.forgotten > history.shifted:
+        fact = f"forgotten: the {history.forgotten:,} values before {start}"
+        return [Note("forgotten", fact, (0,))]
+    fact = f"shift: the level is another from {start} on; "
+    fact += f"the {history.shifted:,} values before are left out"
+    return [Note("shift", fact, (0,), "outliers='keep' keeps them")]
+
+
+def repeats_named(history: History) -> list[Note]:
     """Runs of four equal values or more in a series that hardly ever repeats one, a line each.
 
     So named are 2 of 3,200 series of competitions. More runs than are named are how the series is,
@@ -534,26 +551,31 @@ def repeats_named(history: History) -> list[str]:
     often |= len(np.unique(y)) < 0.5 * others  # counts, which repeat themselves
     if often or not 0 < long.sum() <= _NAMED:
         return []
-    return [
-        f"repeated: {n} values of {y[i]:,.6g} from {history.time(i)} to {history.time(i + n - 1)}; "
-        f"if a meter failed, leave them out: y.iloc[{i}:{i + n}] = np.nan"
-        for i, n in zip(starts[long], lengths[long], strict=True)
-    ]
+    notes = []
+    for start, n in zip(starts[long], lengths[long], strict=True):
+        times = f"from {history.time(start)} to {history.time(start + n - 1)}"
+        fact = f"repeated: {n} values of {y[start]:,.6g} {times}"
+        remedy = f"if a meter failed, leave them out: y.iloc[{start}:{start + n}] = np.nan"
+        notes.append(Note("repeated", fact, tuple(range(start, start + n)), remedy))
+    return notes
 
 
-def upper_named(history: History) -> list[str]:
+def upper_named(history: History) -> list[Note]:
     """A remark on shares of which some are 1 or 100, as which no bound is known."""
     known = history.y[~np.isnan(history.y)]
     top, n = float(known.max()), int((known == known.max()).sum())
     if top not in (1.0, 100.0) or known.min() < 0.0 or n < 2 or np.unique(known).size < 3:
         return []
-    return [f"at {top:g}: {n} values, and none is above; if none can be, give upper={top:g}"]
+    remedy = f"if none can be, give upper={top:g}"
+    return [Note("highest", f"at {top:g}: {n} values, and none is above", (top,), remedy)]
 
 
-def closed_days_named(history: History) -> list[str]:
+def closed_days_named(history: History) -> list[Note]:
     """The weekdays on which a daily series has no value, a line if there are any."""
     index, known = history.index, ~np.isnan(history.given)
     closed, mask = closed_days(index[known], getattr(index, "freq", None), len(index))
-    left_out = f"y.dropna().asfreq(pd.offsets.CustomBusinessDay(weekmask={mask!r}))"
-    said = f"closed: no value on any {' or '.join(closed)}; leave these days out: {left_out}"
-    return [said] if closed else []
+    if not closed:
+        return []
+    by = f"y.dropna().asfreq(pd.offsets.CustomBusinessDay(weekmask={mask!r}))"
+    fact = f"closed: no value on any {' or '.join(closed)}"
+    return [Note("closed", fact, (mask,), f"leave these days out: {by}")]

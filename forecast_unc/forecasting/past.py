@@ -12,6 +12,7 @@ from forecast_unc._checks import refusal
 from forecast_unc._typing import Positions
 from forecast_unc.distributions.fitted import Fitted, PastSteps
 from forecast_unc.distributions.page import model_card
+from forecast_unc.errors import ArgumentError
 from forecast_unc.forecasting.pool.backcast import AskPast
 from forecast_unc.series.exog import check_aligned
 from forecast_unc.series.times import format_time, future_index
@@ -93,9 +94,9 @@ class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             past, future = (None, None) if exog is None else (exog[~new], exog[new])
             try:
                 model = model.apply(series[~new], past)
-            except ValueError as error:
+            except ArgumentError as error:
                 scored = f"Of the {len(series)} values of y, the last {after} would be scored."
-                raise ValueError(f"{error} {scored}") from error
+                raise error.but(context=scored) from error
         ahead = model.forecast(after, future)
         between = series.index[new].difference(ahead.index)
         if len(between):

@@ -120,7 +120,7 @@ def save(model: BaseEstimator, path: str | PathLike[str], kinds: tuple[type, ...
 
 def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
     """Read a fitted forecaster of one of the kinds; any fault of the file is one ValueError."""
-    data, remedy = _read(path), "Save it again."
+    data, remedy, code = _read(path), "Save it again.", "unreadable"
     must = "name a file written by Forecaster.save or Combination.save, whole and unchanged"
     try:
         content, arrays = _parsed(data)
@@ -131,7 +131,7 @@ def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
             by = f"by forecast_unc {content['written_by']}, where {__version__} reads format"
             raise Unreadable(f"of format {version!r}, {by} {FORMAT}")
         if version < FORMAT:
-            must = f"name a file of format {FORMAT}"
+            must, code = f"name a file of format {FORMAT}", ""
             remedy = "Load it with the version that wrote it, save its series from "
             remedy += (
                 "model.ensemble_.history (y, index, exog) and its model.get_params(), and fit "
@@ -147,7 +147,7 @@ def load(path: str | PathLike[str], kinds: tuple[type, ...]) -> Any:
         why: object = error
         if not isinstance(error, Unreadable):
             why = "whose content is not that of a model of this version"
-        raise refusal("path", must, f"{path}, {why}", remedy) from error
+        raise refusal("path", must, f"{path}, {why}", remedy, code=code) from error
     return model
 
 

@@ -43,7 +43,8 @@ def in_parts(
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         must, got = "be a directory, or none yet", f"{folder}, where a file is in the way"
-        raise refusal("output", must, got, "Give a new directory.", type(error)) from error
+        wrong = refusal("output", must, got, "Give a new directory.")
+        raise type(error)(str(wrong)) from error
     for path, part in parts.items():
         if path.exists() and (panel.groups is None or _beside(path).exists()):
             bar.update(len(part))
@@ -53,15 +54,15 @@ def in_parts(
                 write(frame, _beside(path))
             write(result, path)
     result = pd.concat(map(_read, parts), ignore_index=True)
-    errors = result["error"].astype(object)
-    result = result.assign(error=errors.where(errors.notna(), None))
+    result = result.astype({"error": object, "notes": object})
+    result["error"] = result["error"].where(result["error"].notna(), None)
     return [result, *(_read(_beside(path)) for path in parts if panel.groups)]
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:
     """A frame as a file, whole or not at all."""
     # of objects that are all None a file has no type, and a folder of such is not readable
-    texts = {"error": "string"} if "error" in frame else {}
+    texts = {name: "string" for name in ("error", "notes") if name in frame}
     with whole_file(path) as unfinished:
         frame.astype(texts).to_parquet(unfinished, index=False)
 

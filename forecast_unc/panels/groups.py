@@ -26,7 +26,7 @@ class Steps(NamedTuple):
     figures: Array  # (h, 1 + 2 * levels), the mean and bounds
     quantiles: Array | None  # (h, points), at POINTS, where sums are asked for
     status: str = "ok"
-    notes: str = ""
+    notes: str = ""  # Notes, where there are any
 
 
 class Groups(NamedTuple):
@@ -108,7 +108,7 @@ class Groups(NamedTuple):
             **dict(zip(names, [totals["mean"], *bounds], strict=True)),
             "error": pd.Series([None] * len(totals), dtype=object),
             "status": self._status(totals),
-            "notes": pd.Series([""] * len(totals), dtype="string"),
+            "notes": pd.Series([""] * len(totals), dtype=object),
         }
         return pd.DataFrame(columns)
 

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, Self
 
 from joblib import Parallel, delayed, parallel_config
 from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -18,6 +18,7 @@ from joblib.parallel import get_active_backend
 from forecast_unc._progress import tqdm
 from forecast_unc._threads import blas_threads
 from forecast_unc._warned import Warned, recorded
+from forecast_unc.errors import ArgumentError, ArgumentTypeError, InvalidArgument
 
 _DIED = (
     "the worker process died twice while it worked on this series, the second time on nothing "
@@ -36,11 +37,42 @@ class Tasks(Protocol):
     def __getitem__(self, position: int, /) -> Any: ...
 
 
+# Names by which results have always called errors of these types.
+_KINDS: dict[type[Exception], str] = {ArgumentError: "ValueError", ArgumentTypeError: "TypeError"}
+
+
+class Failure(str):
+    """Why a job failed, as text, with the error itself where it is about an argument."""
+
+    kind: str  # name of the error
+    error: InvalidArgument | None
+    notes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, error: Exception) -> Self:
+        """The name, the text and the notes of an error."""
+        kind = _KINDS.get(type(error), type(error).__name__)
+        notes = tuple(getattr(error, "__notes__", ()))
+        text = "; ".join([str(error).rstrip(".") if notes else str(error), *notes])
+        failure = cls(f"{kind}: {text}")
+        failure.kind = kind
+        failure.error = error if isinstance(error, InvalidArgument) else None
+        failure.notes = notes
+        return failure
+
+
+def cause_of(error: str) -> object:
+    """What errors of one cause share: the argument and its rule, whatever was got."""
+    if isinstance(error, Failure) and error.error is not None:
+        return error.kind, error.error.argument, error.error.rule
+    return error
+
+
 class Outcome(NamedTuple):
     """Outcome of a task: its value, or the reason for none."""
 
     value: Any
-    error: str | None
+    error: str | None  # a Failure, where the task itself raised
     warned: tuple[Warned, ...] = ()
 
 
@@ -123,9 +155,7 @@ def _outcome(
         try:
             value = work(task)
         except Exception as reason:
-            said, notes = str(reason), getattr(reason, "__notes__", ())
-            said = "; ".join([said.rstrip(".") if notes else said, *notes])
-            error = f"{type(reason).__name__}: {said}"
+            error = Failure.of(reason)
     return i, Outcome(value, error, tuple(warned))
 
 

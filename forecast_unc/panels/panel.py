@@ -11,16 +11,20 @@ import pandas as pd
 from pandas.tseries.frequencies import to_offset
 
 from forecast_unc._checks import check_whole, first_true, refusal
+from forecast_unc.errors import ArgumentError, InvalidArgument
 from forecast_unc.evaluation.folds import Contender
 from forecast_unc.panels.groups import Groups
 from forecast_unc.series.exog import check_aligned
 from forecast_unc.series.times import (
+    AT_CLOCK_CHANGE,
+    LOCAL_DAYS,
     MissingTimesError,
     as_frequency,
     conversion,
     format_time,
     future_index,
     index_kind,
+    left_out,
     on_grid,
     regular_index,
 )
@@ -49,15 +53,13 @@ class OneSeries(NamedTuple):
         times = self.past.index
         if self.has_no_frequency:
             must = "have 3 times or more for its frequency to be inferred"
-            raise refusal("y", must, str(len(times)), 'Pass freq, for example freq="D".')
+            remedy = 'Pass freq, for example freq="D".'
+            raise refusal("y", must, str(len(times)), remedy, code="no freq")
         try:
             given = self.freq is not None
             index = on_grid(times, self.freq, "y") if given else regular_index(times, "y")
-        except MissingTimesError as error:
-            remedy = self._remedy(error)
-            raise MissingTimesError(error.problem, remedy, error.freq) from error
-        except ValueError as error:
-            raise ValueError(self._of_frame(str(error))) from error
+        except ArgumentError as error:
+            raise self._of_frame(error) from error
         if (at := first_true(~index.isin(times))) is not None and len(self.past.columns) > 1:
             got = f"no row of series {self.name!r} at {format_time(index, at)}"
             remedy = "Add one, its target left empty (NaN), with the regressors of that time."
@@ -72,25 +74,34 @@ class OneSeries(NamedTuple):
         few = isinstance(self.past.index, pd.DatetimeIndex) and len(self.past) < 3
         return self.freq is None and few
 
-    def _remedy(self, error: MissingTimesError) -> str:
-        """The remedy for missing times, in terms of a long frame."""
+    def _of_frame(self, error: ArgumentError) -> ArgumentError:
+        """An error about the times of a series, with a remedy in terms of a long frame."""
+        if isinstance(error, MissingTimesError):
+            return self._of_missing_times(error)
+        rows = f"({list(self.columns[:2])})"
+        duplicates = f"Aggregate the duplicates, for example frame.drop_duplicates{rows}."
+        zone = "" if getattr(self.past.index, "tz", None) is not None else '.dt.tz_localize("UTC")'
+        local = f'frame[{self.columns.time!r}]{zone}.dt.tz_convert("Europe/Berlin")'
+        remedies = {
+            "order": f"Sort it with frame.sort_values{rows}.",
+            "repeated": duplicates,
+            "clock change": f"{duplicates} {AT_CLOCK_CHANGE}",
+            "local days": LOCAL_DAYS.format(f"name their zone, for example {local}"),
+        }
+        return error.but(remedy=remedies.get(error.code, error.remedy))
+
+    def _of_missing_times(self, error: MissingTimesError) -> MissingTimesError:
         numbered = pd.api.types.is_integer_dtype(self.past.index.dtype)
         freq = f"freq={error.freq}" if numbered else f'freq="{error.freq}"'
-        closed, by, _ = error.remedy.partition(" closed days out by ")
-        if by:
-            return f"{closed}{by}{freq}"
+        if error.closed:
+            return error.but(remedy=left_out(error.closed, freq))
         if len(self.past.columns) > 1:
-            return "Add rows, the target left empty (NaN), with the regressors of those times"
+            remedy = "Add rows, the target left empty (NaN), with the regressors of those times."
+            return error.but(remedy=remedy, code="missing rows")
         if isinstance(self.past.index, pd.PeriodIndex):
-            return "Add rows, the target left empty (NaN)"
-        return f"Pass {freq}: missing values are then uncertain, not filled"
-
-    def _of_frame(self, message: str) -> str:
-        """Message about a series `y`, in terms of a long frame."""
-        rows = f"({list(self.columns[:2])})"
-        message = message.replace("y.sort_index()", f"frame.sort_values{rows}")
-        message = message.replace("y.tz_", f"frame[{self.columns.time!r}].dt.tz_")
-        return message.replace("y.groupby(level=0).mean()", f"frame.drop_duplicates{rows}")
+            remedy = "Add rows, the target left empty (NaN)."
+            return error.but(remedy=remedy, code="missing rows")
+        return error.but(remedy=f"Pass {freq}: missing values are then uncertain, not filled.")
 
     def ahead(self, index: pd.Index[Any], steps: int) -> pd.DataFrame | None:
         """The regressors of the steps after a regular index, or an error."""
@@ -181,7 +192,9 @@ class Panel:
             error = _error_of(check, one)
             if error is None:
                 return
-            first = first or ValueError(f"{error} All series have this; the first is {one.name!r}.")
+            if first is None and isinstance(error, InvalidArgument):
+                error = error.but(context=f"All series have this; the first is {one.name!r}.")
+            first = first or error
         if first is not None:
             raise first
 

@@ -111,11 +111,11 @@ def _assembled(outcomes: Sequence[Outcome], panel: Panel, coverage: tuple[float,
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]
     done = [outcome.value for outcome in outcomes if outcome.error is None]
     if not done:
-        first = f"; the first, {panel.ids.tolist()[0]!r}: {errors[0].rstrip('.')}" if errors else ""
-        raise ValueError(
-            "frame must have a series that can be backtested; none of "
-            f"{len(panel)} could be{first}. Take fewer origins or steps if they are short."
-        )
+        must, got = "have a series that can be backtested", f"none of {len(panel)}"
+        if errors:
+            got += f"; the first, {panel.ids.tolist()[0]!r}: {errors[0].rstrip('.')}"
+        remedy = "Take fewer origins or steps if they are short."
+        raise refusal("frame", must, got, remedy)
 
     def joined(tables: list[pd.DataFrame]) -> pd.DataFrame:
         sizes = [len(table) for table in tables]
@@ -127,5 +127,5 @@ def _assembled(outcomes: Sequence[Outcome], panel: Panel, coverage: tuple[float,
     frame, joint = (joined([getattr(one, key) for one, _ in done]) for key in ("frame", "joint"))
     seasons = {one.seasonal_period for one, _ in done}
     season = seasons.pop() if len(seasons) == 1 else None
-    failures = pd.DataFrame({id_col: panel.ids[failed], "error": errors})
+    failures = pd.DataFrame({id_col: panel.ids[failed], "error": pd.Series(errors, dtype=object)})
     return Backtest(frame, coverage, joint, season, id_col, failures)

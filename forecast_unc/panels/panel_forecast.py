@@ -15,6 +15,7 @@ from joblib import hash as joblib_hash
 from sklearn.base import clone
 
 from forecast_unc._checks import check_choice, check_jobs, check_several, check_steps, refusal
+from forecast_unc._notes import Notes
 from forecast_unc._progress import tqdm
 from forecast_unc._typing import Array
 from forecast_unc.distributions import export
@@ -23,7 +24,7 @@ from forecast_unc.forecasting.horizon.types import PROPAGATIONS, Propagation
 from forecast_unc.panels.checkpoints import in_parts, write
 from forecast_unc.panels.fallback import FEW, FEW_BOUND, Answer, Lent, answer, lend
 from forecast_unc.panels.groups import POINTS, SAID, Steps
-from forecast_unc.panels.jobs import Outcome, run_jobs, warn_again
+from forecast_unc.panels.jobs import Outcome, cause_of, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
 from forecast_unc.series.values import narwhals
 
@@ -215,7 +216,7 @@ def _forecast(
         forecast = forecast.aggregate(aggregate)
     figures = export.nixtla_figures(forecast, levels)
     quantiles = None if points is None else forecast.quantile(points).to_numpy()
-    notes = "; ".join(getattr(model, "notes_", ()))
+    notes = Notes.of(getattr(model, "notes_", ()))
     return Steps(export.first_instants(forecast.index).array, figures, quantiles, notes=notes)
 
 
@@ -256,7 +257,7 @@ def _assembled(
         **dict(zip(names, figures.T, strict=True)),
         "error": pd.Series(errors[rows], dtype=object),
         "status": pd.Series(said[rows, 0], dtype="string"),
-        "notes": pd.Series(said[rows, 1], dtype="string"),
+        "notes": pd.Series(said[rows, 1], dtype=object),
     }
     result = pd.DataFrame(columns)
     return [result] if panel.groups is None else [result, panel.groups.totals(found)]
@@ -281,20 +282,23 @@ def warn_of_failures(
     outcomes: Sequence[Outcome], names: Sequence[object], what: str, where: str
 ) -> None:
     """One warning for all series that failed: what did, where the reasons are, and three causes."""
-    causes: dict[str, list[int]] = {}  # told apart by the rule, without what was got
+    causes: dict[object, list[int]] = {}
     for i, outcome in enumerate(outcomes):
         if outcome.error is not None:
-            causes.setdefault(outcome.error.partition("; got")[0], []).append(i)
+            causes.setdefault(cause_of(outcome.error), []).append(i)
     if causes:
-        often = sorted(causes.values(), key=len, reverse=True)
-        counts = [f" of {len(those)}" if len(often) > 1 else "" for those in often]
-        firsts = [f"{names[those[0]]!r}: {outcomes[those[0]].error}" for those in often]
-        said = [f"the first{n}: {first}" for n, first in zip(counts, firsts, strict=True)]
-        if other := sum(map(len, often[3:])):
-            said[3:] = [f"{other} of other causes"]
+        by_size = sorted(causes.values(), key=len, reverse=True)
+        reasons = []
+        for failed in by_size[:3]:
+            n = f" of {len(failed)}" if len(by_size) > 1 else ""
+            reasons.append(f"the first{n}: {names[failed[0]]!r}: {outcomes[failed[0]].error}")
+        if other := sum(map(len, by_size[3:])):
+            reasons.append(f"{other} of other causes")
+        *earlier, last = reasons
+        all_failed = f"{sum(map(len, by_size))} of {len(outcomes)} series"
         warnings.warn(
-            f"{what} failed for {sum(map(len, often))} of {len(outcomes)} series, see {where}; "
-            + "; ".join(said).replace(".; ", "; "),
+            f"{what} failed for {all_failed}, see {where}; "
+            + "; ".join([*(reason.rstrip(".") for reason in earlier), last]),
             FailedSeriesWarning,
             stacklevel=3,
         )

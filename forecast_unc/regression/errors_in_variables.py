@@ -100,7 +100,8 @@ class ErrorsInVariablesGP(GPRegressor):
 
     def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> NoReturn:
         """Raise: rows alone do not say what errors they share."""
-        raise TypeError("condition must be given the errors of the rows. Call condition_errors.")
+        must, remedy = "be given the errors of the rows", "Call condition_errors."
+        raise refusal("condition", must, "none", remedy, TypeError)
 
     def set_posterior(self, X: Array, y: Array, errors: SharedErrors) -> None:
         """Make the posterior of rows from what was learned, with the slopes as they were then."""

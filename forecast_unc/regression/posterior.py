@@ -6,6 +6,7 @@ from typing import NamedTuple, Protocol, Self, runtime_checkable
 import numpy as np
 
 from forecast_unc._typing import Array, Positions
+from forecast_unc.errors import ArgumentError
 
 # Functions drawn from a posterior, one a path: values (n_paths,), without noise, at (n_paths, d).
 FunctionSample = Callable[[Array], Array]
@@ -85,7 +86,7 @@ class Posterior(Protocol):
         """Functions drawn once and for all, or None: then paths condition by `function_path`."""
 
 
-class Unstable(ValueError):
+class Unstable(ArgumentError):
     """A prediction without a meaning: it ran away, or its variance has lost its digits."""
 
 
@@ -103,4 +104,4 @@ def check_positive_variance(var: Array, posterior: Posterior, method: str = "exa
         remedy = "The inputs have run far away from the data: ask for fewer steps, or differences."
     else:
         remedy = f"The noise is {ratio:.2g} of the signal, too little here. Fix a larger noise_std."
-    raise Unstable(f"variance must be positive; got {var.min():.3g}. {remedy}")
+    raise Unstable("variance", "be positive", f"{var.min():.3g}", remedy)

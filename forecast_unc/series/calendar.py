@@ -330,7 +330,7 @@ def _times(index: pd.Index[Any]) -> pd.DatetimeIndex:
         return index.tz_localize(None)
     must = f"be None, 'fourier' or 'profile' for a {type(index).__name__}, which has no dates"
     remedy = "Give the series a DatetimeIndex or a PeriodIndex."
-    raise refusal("calendar", must, "a part of the date", remedy)
+    raise refusal("calendar", must, "a part of the date", remedy, code="no dates")
 
 
 def _ordinal(index: pd.Index[Any]) -> Array:

@@ -23,7 +23,7 @@ def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: st
         if columns is not None and len(columns):
             got = f"None, but the model was fitted with {list(columns)}"
             remedy = "Pass a DataFrame with their values."
-            raise refusal("exog", f"be given for {when}", got, remedy)
+            raise refusal("exog", f"be given for {when}", got, remedy, code="absent")
         return np.empty((len(index), 0))
     frame = check_aligned(exog, index, when)
     if columns is not None and not len(columns):

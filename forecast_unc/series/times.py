@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from numbers import Integral, Real
 from typing import Any
@@ -18,13 +18,15 @@ from pandas.tseries.offsets import CustomBusinessDay, Day, Tick
 from forecast_unc._checks import check_choice, first_true, frozen, refusal
 from forecast_unc._text import counted
 from forecast_unc._typing import Array, Positions
+from forecast_unc.errors import ArgumentError
 
 # Stretches whose frequency is inferred, of each length and chosen each way, at .1 to .3 ms each.
 _STRETCHES = 16
 _HIGHEST = 2**63 - 1  # of a RangeIndex
 _HOUR = 3600  # seconds, by which clocks change
-_REINDEX = "Reindex with {}: missing values are then uncertain, not filled"
-
+_REINDEX = "Reindex with {}: missing values are then uncertain, not filled."
+AT_CLOCK_CHANGE = "It may be the hour of which clocks went back."
+LOCAL_DAYS = "Its times are days apart but for an hour, as local days are in UTC: {}."
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 WEEKDAYS = tuple(day[:3] for day in DAYS)
@@ -38,18 +40,18 @@ class InterpolatedWarning(UserWarning):
     """Missing values were interpolated for a baseline that has no other way."""
 
 
-class MissingTimesError(ValueError):
+class MissingTimesError(ArgumentError):
     """An index lacks some times of the grid of frequency `freq`, as `on_grid` takes it.
 
-    `remedy` says what to do in terms of pandas, `problem` what is wrong without it.
+    `closed` are the weekdays on which it has none at all: `freq` leaves them out.
     """
 
-    def __init__(self, problem: str, remedy: str, freq: str) -> None:
-        super().__init__(problem, remedy, freq)  # which a process that is sent it calls again
-        self.problem, self.remedy, self.freq = problem, remedy, freq
-
-    def __str__(self) -> str:
-        return f"{self.problem}. {self.remedy}."
+    def __init__(
+        self, argument: str, got: str, remedy: str, freq: str, closed: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(argument, "have a regular index", got, remedy, "missing times")
+        self.freq = freq
+        self.closed = closed
 
 
 def regular_index(index: pd.Index, name: str) -> pd.Index:
@@ -122,15 +124,18 @@ def _check_times(index: pd.Index, name: str) -> None:
         raise refusal(name, "have no missing times in its index", "NaT", "Drop those rows.")
     if not index.is_unique:
         first = format_time(index, int(index.duplicated().argmax()))
+        got = f"{first} more than once"
         remedy = f"Aggregate the duplicates, for example {name}.groupby(level=0).mean()."
         if _clocks_go_back(index):
-            remedy += " It may be the hour of which clocks went back."
-        raise refusal(name, "have unique times", f"{first} more than once", remedy)
+            remedy = f"{remedy} {AT_CLOCK_CHANGE}"
+            raise refusal(name, "have unique times", got, remedy, code="clock change")
+        raise refusal(name, "have unique times", got, remedy, code="repeated")
     if not index.is_monotonic_increasing:
         order = np.argsort(index)
         first = format_time(index, int((order != np.arange(len(index))).argmax()))
         remedy = f"Sort it with {name}.sort_index()."
-        raise refusal(name, "be in ascending order of time", f"{first} out of place", remedy)
+        got = f"{first} out of place"
+        raise refusal(name, "be in ascending order of time", got, remedy, code="order")
 
 
 def _clocks_go_back(index: pd.Index[Any]) -> bool:
@@ -167,18 +172,25 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
             closed, mask = closed_days(index, freq, len(grid))
             if closed:
                 by = f"{name}.asfreq(pd.offsets.CustomBusinessDay(weekmask={mask!r}))"
-                remedy = f"None is on a {' or '.join(closed)}: leave closed days out by {by}"
+                remedy = left_out(closed, by)
                 named = mask
-            raise _gap(name, len(grid) - len(index), first, remedy, named)
+            raise _gap(name, len(grid) - len(index), first, remedy, named, closed)
     got = f"{counted(len(index), 'time')} without a frequency that pandas can infer"
-    remedy = f'Give one, for example {name}.asfreq("D")'
-    if len(index) > 2 and _in_utc(index):
-        zone = "" if index.tz is not None else '.tz_localize("UTC")'
-        remedy = "Its times are days apart but for an hour, as local days are in UTC: name their "
-        remedy += f'zone, for example {name}{zone}.tz_convert("Europe/Berlin")'
+    code, remedy = "no frequency", f'Give one, for example {name}.asfreq("D").'
     if len(index) < 3:
-        remedy += ' for days, "W-MON" for weeks; a fit takes two values at least'
-    raise refusal(name, "have a regular index", got, f"{remedy}.")
+        code = "too few times"
+        remedy = f'Give one, for example {name}.asfreq("D") for days, "W-MON" for weeks; a fit '
+        remedy += "takes two values at least."
+    elif _in_utc(index):
+        zone = "" if index.tz is not None else '.tz_localize("UTC")'
+        named = f'{name}{zone}.tz_convert("Europe/Berlin")'
+        code, remedy = "local days", LOCAL_DAYS.format(f"name their zone, for example {named}")
+    raise refusal(name, "have a regular index", got, remedy, code=code)
+
+
+def left_out(closed: Sequence[str], by: str) -> str:
+    """Advice on how to leave out weekdays on which there is no time, a sentence."""
+    return f"None is on a {' or '.join(closed)}: leave closed days out by {by}."
 
 
 def closed_days(times: Any, freq: Any, n: int) -> tuple[list[str], str]:
@@ -263,14 +275,16 @@ def _as_range(index: pd.Index, name: str) -> pd.RangeIndex:
     missing = (last - first) // step + 1 - len(index)
     if missing:
         missed = int(index[int((steps != step).argmax())]) + step
-        remedy = f"Number the rows without gaps, for example {name}.reset_index(drop=True)"
+        remedy = f"Number the rows without gaps, for example {name}.reset_index(drop=True)."
         raise _gap(name, missing, str(missed), remedy, str(step))
     return pd.RangeIndex(first, last + 1, step, name=index.name)
 
 
-def _gap(name: str, missing: int, first: str, remedy: str, freq: str) -> MissingTimesError:
+def _gap(
+    name: str, missing: int, first: str, remedy: str, freq: str, closed: Sequence[str] = ()
+) -> MissingTimesError:
     got = f"{counted(missing, 'missing timestamp')}, first {first}"
-    return MissingTimesError(f"{name} must have a regular index; got {got}", remedy, freq)
+    return MissingTimesError(name, got, remedy, freq, tuple(closed))
 
 
 def future_index(index: pd.Index, steps: int) -> pd.Index:
@@ -370,7 +384,7 @@ def group_weights(
     h = len(index)
     check_choice("partial", partial, ("warn", "keep", "drop"))
     labels, group = (index[-1:], np.zeros(h)) if freq is None else _groups(index, freq)
-    if freq is not None and partial != "keep" and (parts := _parts(index, freq)):
+    if freq is not None and partial != "keep" and (parts := partial_periods(index, freq)):
         if partial == "drop":
             kept = [i for i, label in enumerate(labels.astype(str)) if label not in parts]
             if not kept:
@@ -438,7 +452,7 @@ def positions(index: pd.Index[Any], key: Any) -> slice | Positions:
     return part
 
 
-def _parts(index: pd.Index[Any], freq: str) -> dict[str, str]:
+def partial_periods(index: pd.Index[Any], freq: str) -> dict[str, str]:
     """Groups at the ends that have fewer steps than their period, in words by label."""
     if getattr(index, "freq", None) is None:  # steps that were picked
         return {}

@@ -72,7 +72,7 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             if not periods or not all(_is_whole(one) and one > 1 for one in periods):
                 remedy = "Use None for a series without a season."
                 must = "be a whole number of steps, at least 2, or several"
-                raise refusal("seasonal_period", must, repr(period), remedy)
+                raise refusal("seasonal_period", must, repr(period), remedy, code="no season")
             if max(periods) > _LONGEST:
                 remedy = "It counts steps of the series."
                 raise refusal("seasonal_period", f"be at most {_LONGEST:,}", repr(period), remedy)
@@ -89,7 +89,8 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         if not is_auto(self._inputs):
             check_calendar(self._inputs)
         if self.max_train is not None:
-            check_whole("max_train", self.max_train, MIN_ROWS, "Use None to learn from all rows.")
+            remedy = "Use None to learn from all rows."
+            check_whole("max_train", self.max_train, MIN_ROWS, remedy, "all rows")
         check_whole("exog_lags", self.exog_lags, 0, "0 is the effect at the same time alone.")
         _checks.generator(self.random_state)
         if self.regressor is not None:
@@ -140,7 +141,8 @@ def as_lags(name: str, value: object, upto: bool) -> Sequence[int]:
         must = "be a positive whole number or distinct positive ones"
         raise refusal(name, must, repr(value), "Lag 1 is the previous value.")
     if not valid:
-        raise refusal(name, "be lags, positive whole numbers", repr(value), "Use 0 or () for none.")
+        must, remedy = "be lags, positive whole numbers", "Use 0 or () for none."
+        raise refusal(name, must, repr(value), remedy, code="no lags")
     return tuple(int(item) for item in items)
 
 
@@ -183,7 +185,7 @@ def check_within(history: History, lower: float, upper: float) -> None:
         if (at := first_true(beyond)) is not None:
             got = f"{end:g}, and y is {history.y[at]:g} at {history.time(at)}"
             remedy = f"Take a {other} one, or {name}={no_bound} for none."
-            raise refusal(name, f"be {rule} every value of y", got, remedy)
+            raise refusal(name, f"be {rule} every value of y", got, remedy, code=f"{name} of y")
 
 
 def _is_whole(value: object) -> TypeGuard[int]:

@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from forecast_unc._checks import refusal
+from forecast_unc._notes import Note
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.choose.arguments import (
     Arguments,
@@ -242,21 +243,22 @@ def _measured_from(lower: float) -> float:
     return lower if np.isfinite(lower) else 0.0
 
 
-def never_negative(y: Array) -> str:
+def never_negative(y: Array) -> Note:
     """Reason to treat values as never negative; empty if there is none."""
     known = y[~np.isnan(y)]
     low, high = known.min(), known.max()
     if low < 0.0 or low == high != 0.0:
-        return ""
+        return Note("", "")
     if low == 0.0 and np.count_nonzero(known == 0.0) >= _FEWEST_ZEROS:
-        return "some values are 0 and none is below"
+        return Note("lower", "some values are 0 and none is below")
     if _LEAST_SHARE < high <= 1.0:
-        return "all lie between 0 and 1, as shares do, for which pass upper=1, too"
+        return Note("shares", "all lie between 0 and 1, as shares do", remedy="pass upper=1, too")
     if low > 0.0 and high > _ORDERS * low:
-        return f"none is below 0, and the largest is {high / low:.0f} times the smallest"
+        times = f"{high / low:.0f} times the smallest"
+        return Note("lower", f"none is below 0, and the largest is {times}")
     if high > _WHOLE_ORDERS * low > 0.0 and (known == np.round(known)).all():
-        return "whole numbers, none below 0"
-    return ""
+        return Note("lower", "whole numbers, none below 0")
+    return Note("", "")
 
 
 def _as_given(

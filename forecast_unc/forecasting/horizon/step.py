@@ -143,8 +143,9 @@ class MomentMatching:
 def check_stable(mean: float, std: float, limit: float) -> None:
     """Raise if the next standardized change is beyond a limit, of `OneStepModel.limit`."""
     if not abs(mean) + std < limit:
-        problem = "steps must stay where the forecast is stable; got one that diverges."
-        raise Unstable(f"{problem} Ask for fewer steps, take differences, or use other lags.")
+        rule = "stay where the forecast is stable"
+        remedy = "Ask for fewer steps, take differences, or use other lags."
+        raise Unstable("steps", rule, "one that diverges", remedy)
 
 
 @contextmanager
@@ -153,5 +154,5 @@ def at_step(step: int, where: str = "") -> Iterator[None]:
     try:
         yield
     except Unstable as error:
-        problem, _, remedy = str(error).partition(". ")
-        raise Diverged(f"{problem} {where or f'at step {step}'}. {remedy}", step) from error
+        got = f"{error.got} {where or f'at step {step}'}"
+        raise Diverged(error.argument, error.rule, got, error.remedy, step) from error

@@ -130,9 +130,9 @@ def forecast_of(model: FittedModel, ahead: Ahead, joint: LevelJoint, propagation
         finite = np.isfinite(paths).all(axis=1)
         if not finite.all():
             step = int(finite.argmin()) + 1
-            problem = f"paths must be finite in units of y; got inf at step {step}."
             remedy = "The transformed forecast diverges: ask for fewer steps, or use no transform."
-            raise Diverged(f"{problem} {remedy}", step)
+            must = "be finite in units of y"
+            raise Diverged("paths", must, f"inf at step {step}", remedy, step)
     forecast = Forecast(
         ahead.index,
         joint.mean,

@@ -11,6 +11,7 @@ from typing import Self, TypeVar
 import numpy as np
 
 from forecast_unc._checks import one_seed
+from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast
@@ -294,28 +295,29 @@ class Ensemble:
         counted = all(isinstance(model, CountModel) for model in self.models)
         return max(self.at_bounds) > MANY_ZEROS and not counted
 
-    def bands_named(self) -> list[str]:
+    def bands_named(self) -> list[Note]:
         """Line on the calibration of the bands, if there is one."""
         if not self.rules.calibrate:
             return []
         kind = "conformal" if self.rules.calibrate == "conformal" else "calibrated"
         origins = len(self.rolling.origins)
         by = f"on errors of forecasts from up to {origins} earlier origins"
-        return [f"bands: {kind} {by if origins else 'as usual for series as short as this'}"]
+        fact = f"bands: {kind} {by if origins else 'as usual for series as short as this'}"
+        return [Note("bands", fact)]
 
-    def models_named(self, noise: bool, learned: bool) -> list[str]:
+    def models_named(self, noise: bool, learned: bool) -> list[Note]:
         """Lines on the models: weight, reason, description; noise and what was learned if asked."""
-        lines, several = list[str](), len(self.models) > 1
+        lines, several = list[Note](), len(self.models) > 1
         shares = self.next_shares if several else [1.0]
         for number, (model, share) in enumerate(zip(self.models, shares, strict=True), start=1):
             out = "left out of the next step, as it diverges or is far too wide"
             part = f"weight {100 * share:.0f} %" if share > 0.0 else out
             label = f"model {number}, {part}" if several else "model"
-            lines.append(f"{label}: {model.why} ({model})")
+            lines.append(Note("model", f"{label}: {model.why} ({model})"))
             if learned:
-                lines.append(f"    {'; '.join(model.learned())}")
+                lines.append(Note("learned", f"    {'; '.join(model.learned())}"))
             if noise and isinstance(model, LaggedModel):
-                lines.append(f"noise: {model.noise}")
+                lines.append(Note("noise", f"noise: {model.noise}"))
         return lines
 
 

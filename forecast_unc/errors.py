@@ -1,0 +1,62 @@
+"""Errors about an argument, as data: the text is made of the fields, and never taken apart."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, Self
+
+
+class InvalidArgument(Exception):
+    """An argument that cannot be taken: an `ArgumentError` or an `ArgumentTypeError`.
+
+    Its text is ``{argument} must {rule}; got {got}. {remedy}``, and `context`, if there is one.
+
+    Attributes
+    ----------
+    argument : str
+        Name of the argument, or of several.
+    rule : str
+        What it must do, a verb first, such as "be finite".
+    got : str
+        What came instead, often with the first time at which it did.
+    remedy : str
+        What to do, a sentence.
+    code : str
+        A word that tells cases of one argument apart, such as "order"; mostly empty.
+    context : str
+        A sentence on where it happened; mostly empty.
+    """
+
+    def __init__(
+        self, argument: str, rule: str, got: str, remedy: str, code: str = "", context: str = ""
+    ) -> None:
+        self.argument, self.rule, self.got, self.remedy = argument, rule, got, remedy
+        self.code, self.context = code, context
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        said = f"{self.argument} must {self.rule}; got {self.got}. {self.remedy}"
+        return f"{said} {self.context}" if self.context else said
+
+    def but(self, **fields: str) -> Self:
+        """The same error with other fields."""
+        changed = copy.copy(self)
+        vars(changed).update(fields)
+        changed.args = (changed._text(),)
+        return changed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _bare, (type(self), *self.args), vars(self)
+
+
+class ArgumentError(InvalidArgument, ValueError):
+    """A value that an argument cannot have; see `InvalidArgument` for its fields."""
+
+
+class ArgumentTypeError(InvalidArgument, TypeError):
+    """A type that an argument cannot have; see `InvalidArgument` for its fields."""
+
+
+def _bare(kind: type[InvalidArgument], *args: Any) -> InvalidArgument:
+    """An error whose fields are set afterwards, as a process that is sent one makes it."""
+    return kind.__new__(kind, *args)

@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dger, dtrsm
 from scipy.linalg.lapack import dpotrf
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Positions
@@ -16,7 +17,6 @@ from forecast_unc.regression.reduced_rank.reduced_rank_evidence import (
     JITTER,
     Criterion,
     ReducedRankEvidence,
-    row_blocks,
 )
 from forecast_unc.regression.search import Objective, Optimum, SearchSpace, maximize
 
@@ -253,21 +253,13 @@ class GreedySupport:
 
 
 def cluster_means(Z: Array, n_support: int, rng: np.random.Generator) -> Array:
-    """Means (m, d) of k-means clusters, from k-means++; fewer where fewer rows differ."""
-    from sklearn.cluster import kmeans_plusplus  # kept out of the import: .2 s
+    """Means (m, d) of clusters by k-means; fewer where fewer rows differ."""
+    from sklearn.cluster import KMeans  # kept out of the import: .2 s
 
     different = np.unique(Z, axis=0)
     if len(different) <= n_support:
         return different
-    means, _ = kmeans_plusplus(different, n_support, random_state=int(rng.integers(2**31)))
-    for _ in range(15):  # the means are a start and no end, and move little after ten
-        nearest = np.empty(len(Z), dtype=np.intp)
-        half_norm = 0.5 * np.einsum("md,md->m", means, means)
-        for rows in row_blocks(len(Z)):
-            nearness = dgemm(1.0, means, Z[rows], trans_b=1) - half_norm[:, None]
-            nearest[rows] = nearness.argmax(axis=0)
-        counts = np.bincount(nearest, minlength=n_support)
-        sums = np.array([np.bincount(nearest, column, n_support) for column in Z.T]).T
-        used = counts > 0  # an empty cluster stays where it is
-        means[used] = sums[used] / counts[used, None]
-    return np.asarray(means)
+    # the means are a start and no end, and move little after ten rounds
+    kmeans = KMeans(n_support, n_init=1, max_iter=15, random_state=int(rng.integers(2**31)))
+    with threadpool_limits(1, user_api="openmp"):  # else sums differ by roundoff from run to run
+        return np.asarray(kmeans.fit(Z).cluster_centers_)

@@ -62,7 +62,7 @@ def check_paths(n: object, lowest: int, steps: int, name: str = "n_samples") -> 
 def check_choice(
     name: str, value: object, allowed: Sequence[str | bool | None], remedy: str = ""
 ) -> None:
-    """Raise unless a value is one of some names, of which the first is the usual one."""
+    """Raise unless a value is one of the allowed names; the remedy suggests the first."""
     if not isinstance(value, str | bool | np.bool_ | None) or value not in allowed:
         listed = ", ".join(map(repr, allowed))
         remedy = remedy or f"Use {allowed[0]!r} unless you compare."
@@ -106,7 +106,7 @@ def check_upper(upper: object, lower: object) -> None:
 
 
 def check_path(path: object, example: str = "model.npz", writes: bool = False) -> None:
-    """Raise unless something names a file, and one to write in a folder that is there."""
+    """Raise unless `path` is a str or a path; to write, its folder has to exist."""
     if not isinstance(path, (str, PathLike)):
         remedy = f"Name the file, such as '{example}'."
         raise refusal("path", "be a str or a path", f"{path!r}", remedy, TypeError)
@@ -178,7 +178,7 @@ def numbers(name: str, value: ArrayLike) -> Array:
 
 
 def frozen(name: str, value: ArrayLike, shape: tuple[int, ...]) -> Array:
-    """Own, write-protected copy of a finite array of the given shape."""
+    """Write-protected copy of a finite array of the given shape."""
     array = numbers(name, value)
     if array.shape != shape:
         remedy = "One entry is needed for each step."
@@ -230,7 +230,7 @@ def check_coverages(coverage: Iterable[float]) -> tuple[float, ...]:
 
 
 def check_several(name: str, values: Iterable[_T], kind: str, remedy: str) -> tuple[_T, ...]:
-    """Entries of an argument that takes several, or an error if it is a single one."""
+    """Entries of an argument that takes several, or an error if it is a single value."""
     if isinstance(values, str) or not np.iterable(values):
         raise refusal(name, f"be a sequence of {kind}", f"{values!r}", f"Pass {remedy}.", TypeError)
     return tuple(values)

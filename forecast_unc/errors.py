@@ -30,13 +30,17 @@ class InvalidArgument(Exception):
     def __init__(
         self, argument: str, rule: str, got: str, remedy: str, code: str = "", context: str = ""
     ) -> None:
-        self.argument, self.rule, self.got, self.remedy = argument, rule, got, remedy
-        self.code, self.context = code, context
+        self.argument = argument
+        self.rule = rule
+        self.got = got
+        self.remedy = remedy
+        self.code = code
+        self.context = context
         super().__init__(self._text())
 
     def _text(self) -> str:
-        said = f"{self.argument} must {self.rule}; got {self.got}. {self.remedy}"
-        return f"{said} {self.context}" if self.context else said
+        text = f"{self.argument} must {self.rule}; got {self.got}. {self.remedy}"
+        return f"{text} {self.context}" if self.context else text
 
     def but(self, **fields: str) -> Self:
         """The same error with other fields."""
@@ -58,5 +62,5 @@ class ArgumentTypeError(InvalidArgument, TypeError):
 
 
 def _bare(kind: type[InvalidArgument], *args: Any) -> InvalidArgument:
-    """An error whose fields are set afterwards, as a process that is sent one makes it."""
+    """An error without fields, which `pickle` and `copy` set afterwards."""
     return kind.__new__(kind, *args)

@@ -350,8 +350,8 @@ def taken_apart(tree: ast.AST) -> Iterator[str]:
             if is_pattern and any(is_message(argument, names) for argument in node.args):
                 yield ast.unparse(node)
         elif isinstance(node, ast.Compare) and isinstance(node.left, ast.Constant | ast.JoinedStr):
-            (operator, *_), (text, *_) = node.ops, node.comparators
-            if isinstance(operator, ast.In | ast.NotIn) and is_message(text, names):
+            searched = " in " in ast.unparse(node)
+            if searched and is_message(node.comparators[0], names):
                 yield ast.unparse(node)
 
 

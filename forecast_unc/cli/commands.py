@@ -90,8 +90,8 @@ examples:
 """
 
 
-def _answering(run: Callable[[Any], int]) -> Callable[..., int]:
-    """The callback of a command, given its options as one namespace; errors are exit codes."""
+def _with_exit_code(run: Callable[[Any], int]) -> Callable[..., int]:
+    """A click callback that calls `run` with a namespace of options and turns errors into codes."""
 
     @wraps(run)
     def answer(**given: Any) -> int:
@@ -154,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 @program.command(cls=of.Command, params=of.DEMO)
-@_answering
+@_with_exit_code
 def demo(options: Any) -> int:
     """Forecast bundled real data: a picture and a table."""
     from forecast_unc.demo import demo
@@ -169,7 +169,7 @@ def demo(options: Any) -> int:
     options_metavar="--steps N [OPTIONS]",
     epilog=_OF_FORECAST,
 )
-@_answering
+@_with_exit_code
 def forecast(options: Any) -> int:
     """Forecast a series, or many, in a CSV or Parquet file. As DATA, - is standard input."""
     of.check_forecast(options)
@@ -195,8 +195,8 @@ def forecast(options: Any) -> int:
             rule = f"--sum {freq} has periods that are not complete: {named}"
             say(f"{rule}. The column steps counts them.")
     if sys.stderr.isatty():
-        said = f"{counted(options.steps, 'step')} after {counted(len(y), 'value')}"
-        say(f"forecasting {said} ...")
+        steps_asked = counted(options.steps, "step")
+        say(f"forecasting {steps_asked} after {counted(len(y), 'value')} ...")
     if options.load is None:
         model = model.fit(y, exog)
     elif options.data is not None:
@@ -245,9 +245,9 @@ def _summary(model: Forecaster | Combination, ahead: Forecast, loaded: bool) -> 
     """The choices of a model, and each member's part in the change over the horizon."""
     lines = summary_lines(model) if isinstance(model, Forecaster) else model.choices_
     chosen = "\n".join(note_text(line, loaded) for line in lines)
-    why = ahead.explain().to_string(float_format=partial(figure, digits=3), na_rep="")
-    what = "What each model adds to the change of the mean from the first step to the last"
-    return f"{chosen}\n\n{what}:\n{why}"
+    contributions = ahead.explain().to_string(float_format=partial(figure, digits=3), na_rep="")
+    heading = "What each model adds to the change of the mean from the first step to the last"
+    return f"{chosen}\n\n{heading}:\n{contributions}"
 
 
 @program.command(
@@ -256,7 +256,7 @@ def _summary(model: Forecaster | Combination, ahead: Forecast, loaded: bool) -> 
     options_metavar="--steps N [OPTIONS]",
     epilog=_OF_BACKTEST,
 )
-@_answering
+@_with_exit_code
 def backtest(options: Any) -> int:
     """Forecast from many origins and score."""
     of.check_backtest(options)
@@ -274,14 +274,14 @@ def backtest(options: Any) -> int:
     else:
         panel = reading.read_panel(options)
         result = _of_panel(backtest_panel, options, panel, model, **asked)
-        code = _told(result.failures, panel[options.id].nunique(), "backtested")
+        code = _report_failures(result.failures, panel[options.id].nunique(), "backtested")
     # Standard output may be for the forecasts.
     right = ", ".join(f"coverage_{percent(p)} should be {p:g}" for p in options.coverage)
     below, scores = _SCORES.format(right, options.target, unit_of_mase(result)), result.scores()
-    said = [scores.round(4).to_string(), f"\n{verdict(result)}", below]
-    said += [_NAIVE] if "naive_propagation" in names else []
-    said += [_NO_UNIT] if result.frame["scale"].isna().any() else []
-    print(*said, sep="\n", file=sys.stderr if options.output == reading.STANDARD else sys.stdout)
+    lines = [scores.round(4).to_string(), f"\n{verdict(result)}", below]
+    lines += [_NAIVE] if "naive_propagation" in names else []
+    lines += [_NO_UNIT] if result.frame["scale"].isna().any() else []
+    print(*lines, sep="\n", file=sys.stderr if options.output == reading.STANDARD else sys.stdout)
     if options.output is not None:
         reading.write_table(result.frame, options.output)
     if options.plot is not None:
@@ -295,7 +295,7 @@ def backtest(options: Any) -> int:
 
 @program.command(cls=of.Command, epilog=_OF_COMPLETION)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
-@_answering
+@_with_exit_code
 def completion(options: Any) -> int:
     """Print what completes options in a shell."""
     shell = get_completion_class(options.shell)
@@ -381,15 +381,16 @@ def _forecast_panel(options: Any) -> int:
         reading.print_table(table, figures, (high - low) / 2)
     else:
         reading.write_table(table, options.output)
-    each = table.drop_duplicates(options.id)
-    for name, note in each.loc[each["notes"] != "", [options.id, "notes"]].itertuples(index=False):
+    series = table.drop_duplicates(options.id)
+    noted = series.loc[series["notes"] != "", [options.id, "notes"]]
+    for name, note in noted.itertuples(index=False):
         say(f"{name}: {notes_text(note)}")
-    failures = each.loc[each["error"].notna(), [options.id, "error"]]
-    return _told(failures, len(each), "forecast by the model, see status")
+    failures = series.loc[series["error"].notna(), [options.id, "error"]]
+    return _report_failures(failures, len(series), "forecast by the model, see status")
 
 
 def _of_panel(call: Any, options: Any, panel: pd.DataFrame, *arguments: Any, **asked: Any) -> Any:
-    """A call about a panel, whose failures are told in other words."""
+    """Call `forecast_panel` or `backtest_panel` without its warning of failures."""
     names = {"id_col": options.id, "time_col": reading.time_column(options)}
     freq = options.freq
     if freq is not None and pd.api.types.is_integer_dtype(panel[names["time_col"]].dtype):
@@ -400,7 +401,7 @@ def _of_panel(call: Any, options: Any, panel: pd.DataFrame, *arguments: Any, **a
         return call(panel, *arguments, options.steps, freq=freq, **names, **asked)
 
 
-def _told(failures: pd.DataFrame, n_series: int, done: str) -> int:
+def _report_failures(failures: pd.DataFrame, n_series: int, done: str) -> int:
     if failures.empty:
         return _DONE
     first = failures.drop_duplicates(failures.columns[-1])[:3].itertuples(index=False)

@@ -38,7 +38,9 @@ class _Table:
     """The columns of a file, which errors call by the option that names it."""
 
     def __init__(self, option: str, path: Path, options: Any) -> None:
-        self.options, self.name, self.option = options, str(path), option
+        self.options = options
+        self.option = option
+        self.name = str(path)
         self.source: Path | bytes = path
         if path == STANDARD:
             self.name, self.source = "standard input", sys.stdin.buffer.read()
@@ -71,7 +73,9 @@ class _Table:
         return frame.reset_index(drop=None in frame.index.names)
 
     def _from_csv(self, option: str) -> pd.DataFrame:
-        sep, decimal, comment = self.options.sep, self.options.decimal, self.options.comment
+        sep = self.options.sep
+        decimal = self.options.decimal
+        comment = self.options.comment
         for name, value, longer, also in (
             ("--sep", sep, ("\\t", "\\s+"), ", \\t or \\s+"),
             ("--decimal", decimal, (), ""),
@@ -245,7 +249,7 @@ class _Table:
         return pd.DataFrame({**columns, **self.regressors()})
 
     def _lines(self) -> pd.Series[str]:
-        """The lines of a CSV file, from 0; of one that holds separators alone nothing is left."""
+        """Lines of a CSV file, from 0; "" for lines of separators only."""
         marks = " \t" + (self.options.sep if len(self.options.sep) == 1 else "")
         lines: pd.Series[str] = pd.read_csv(
             self._opened(),
@@ -324,11 +328,13 @@ def read_panel(options: Any) -> pd.DataFrame:
 
 
 def read_panel_ahead(options: Any, panel: pd.DataFrame) -> pd.DataFrame:
-    """The regressors of the steps after each series of a panel, long; other times are left out."""
+    """Regressors at the steps after each series of a panel, long, without other times."""
     frame = _Table("--exog-future", options.exog_future, options).rows()
-    time, ids, ours = time_column(options), frame[options.id], panel[options.id]
-    if is_numeric_dtype(ids.dtype) != is_numeric_dtype(ours.dtype):  # CSV beside Parquet
-        frame[options.id] = ids.astype(str).map({str(one): one for one in ours.unique()})
+    time = time_column(options)
+    ids = frame[options.id]
+    past_ids = panel[options.id]
+    if is_numeric_dtype(ids.dtype) != is_numeric_dtype(past_ids.dtype):  # CSV beside Parquet
+        frame[options.id] = ids.astype(str).map({str(name): name for name in past_ids.unique()})
     last = panel.groupby(options.id, sort=False)[time].last()
     later = frame[frame[time] > frame[options.id].map(last)]
     ahead: pd.DataFrame = later.groupby(options.id, sort=False).head(options.steps)
@@ -394,11 +400,11 @@ def print_table(table: pd.DataFrame, figures: pd.DataFrame, width: pd.Series[flo
     """Print CSV with figures rounded to three digits of the width of the interval of their row."""
     decimals = 2 - np.floor(np.log10(width.mask(width <= 0)))
     formats = [f"z.{max(d, 0):.0f}f" if -10 < d < 9 else ".12g" for d in decimals]
-    said = table.astype(dict.fromkeys(figures.columns, object))
+    rounded = table.astype(dict.fromkeys(figures.columns, object))
     for name, values in figures.items():
         pairs = zip(formats, values, values.isna(), strict=True)
-        said[name] = [None if missing else format(value, form) for form, value, missing in pairs]
-    print(said.to_csv(index=table.index.name is not None), end="")
+        rounded[name] = [None if gone else format(value, form) for form, value, gone in pairs]
+    print(rounded.to_csv(index=table.index.name is not None), end="")
 
 
 def chance(p: float) -> str:
@@ -435,7 +441,9 @@ def _from_parts(table: _Table, columns: list[pd.Series[Any]]) -> pd.Index[Any]:
 
 def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
     """Times from one column: dates with the year first, quarters, or whole numbers that count."""
-    text, name, types = column.astype(str), str(column.name), pd.api.types
+    text = column.astype(str)
+    name = str(column.name)
+    types = pd.api.types
     place = f"in column {name!r}"
     if types.is_datetime64_any_dtype(column.dtype):
         return pd.DatetimeIndex(column)

@@ -18,9 +18,7 @@ def test_regressors_have_the_digits_of_their_regime(name):
     if name.startswith(BELOW):  # below the floor of the noise, where a half of the digits is left
         assert all(error < 1e-3 or error == measure.REFUSED for error in errors.values())
     else:
-        limits = dict.fromkeys(errors, measure.SUPPORTED)
-        if name.startswith("noise at its floor"):  # 4e-7 to 2e-6, depending on the processor
-            limits |= {quantity: 1e-5 for quantity in errors if quantity.startswith("reduced-rank")}
+        limits = {quantity: measure.limit(name, quantity) for quantity in errors}
         assert {q: error for q, error in errors.items() if error >= limits[q]} == {}
 
 

@@ -55,17 +55,17 @@ def test_first_steps_of_sample_paths_in_blocks(y, monkeypatch, n_samples):
 def test_sampled_paths_are_kept_in_units_of_y(name, fitted):
     model = fitted(name)
     ahead = model.forecast(5, propagation="monte_carlo", n_samples=300, random_state=0)
-    paths = ahead.paths.to_numpy()
-    assert paths.shape == (5, 300)
+    drawn = ahead.paths.to_numpy()
+    assert drawn.shape == (5, 300)
     power = model.models_[0].transform.power
-    z = paths if power is None else boxcox(paths, power)
+    z = drawn if power is None else boxcox(drawn, power)
     if power is None:
         np.testing.assert_allclose(ahead.mean, z.mean(axis=1), rtol=1e-12)
         np.testing.assert_allclose(ahead.cov, np.cov(z), rtol=1e-10)
     else:  # the quantiles are those of the same mean and variance, transformed
         np.testing.assert_allclose(boxcox(ahead.median, power), z.mean(axis=1), rtol=1e-10)
     one = model.forecast(3, propagation="monte_carlo", n_samples=300, random_state=0)
-    np.testing.assert_allclose(one.paths, paths[:3], rtol=1e-9)
+    np.testing.assert_allclose(one.paths, drawn[:3], rtol=1e-9)
     assert model.forecast(5, propagation="exact").paths is None
     assert model.forecast(5).paths.shape == (5, paths.PIECES)
 

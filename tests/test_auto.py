@@ -294,7 +294,7 @@ def test_lags_of_ones_own_keep_the_plain_choice():
     np.testing.assert_array_equal(model.weights_, [1.0])
 
 
-@pytest.mark.parametrize("transform", [None, "log", "boxcox"])
+@pytest.mark.parametrize("transform", [None, "log"])
 def test_a_given_transform_is_every_members(transform):
     model = Forecaster(transform=transform).fit(monthly())
     assert parts(model.models_, "transform") == [transform] * len(model.models_)
@@ -317,7 +317,7 @@ def test_a_given_prior_mean_is_every_members(prior_mean, lag):
     assert np.isfinite(model.forecast(3).std).all()
 
 
-@pytest.mark.parametrize("differences", [0, 12, (1, 12)])
+@pytest.mark.parametrize("differences", [0, (1, 12)])
 def test_given_differences_are_every_members(differences):
     y = monthly()
     model = Forecaster(differences=differences).fit(y)
@@ -336,8 +336,7 @@ def test_a_given_season_takes_the_place_of_the_calendars(fitted):
     assert none.seasonal_period_ == ()
     assert set(parts(on_lags(none), "calendar")) == {()}
     assert set(parts(smoothing(none), "period")) == {1}
-    other = Forecaster(seasonal_period=(6, 3)).fit(y)
-    assert other.seasonal_period_ == (3, 6)
+    assert Forecaster(lags=6, seasonal_period=(6, 3)).fit(y).seasonal_period_ == (3, 6)
     numbers = Forecaster(seasonal_period=12).fit(y.reset_index(drop=True))
     assert numbers.seasonal_period_ == (12,)
     # whole numbers start at another phase of the season, which the fit does not see
@@ -387,8 +386,6 @@ def test_max_train_is_every_members():
     assert set(parts(model.models_, "max_train")) == {30}
     assert {m.n_rows for m in model.models_} == {30}
     assert (len(on_lags(model)), len(smoothing(model))) == (6, 2)
-    both = Forecaster().fit(monthly(120))
-    assert parts(both.models_, "max_train") == [400] * 2 + [600] * 4 + [800] * 2
 
 
 def long_series(n, seed=0):
@@ -398,6 +395,7 @@ def long_series(n, seed=0):
     return pd.Series(y + 0.3 * rng.standard_normal(n))
 
 
+@pytest.mark.slow
 def test_max_train_above_the_most_exact_is_that_of_linear_models_alone(monkeypatch):
     monkeypatch.setattr(choice, "_MOST_EXACT", 610)
     model = Forecaster(seasonal_period=7, max_train=620, calibrate=False).fit(long_series(640))
@@ -429,11 +427,11 @@ def test_lags_of_ones_own_have_a_reduced_rank_above_so_many_rows(monkeypatch, op
     assert reduced == (n_rows > 60)
     why = "as given; reduced rank for more than 60 rows" if reduced else "as given"
     assert model.choices_[-1] == f"model: {why} ({fitted})"
-    exact = Forecaster(GPRegressor(lengthscales=3.0), lags=4).fit(y)
+    exact = Forecaster(GPRegressor(lengthscales=3.0, noise_std=0.5), lags=4).fit(y)
     assert isinstance(exact.models_[0].regressor, GPRegressor)
 
 
-@pytest.mark.parametrize("fitted", [106, 112])
+@pytest.mark.parametrize("fitted", [106, pytest.param(112, marks=pytest.mark.slow)])
 def test_bands_of_two_years_of_weeks_are_as_wide_as_the_noise(fitted):
     """One row an effect of the season left none for the noise: bands of 2 beside errors of 40."""
     index = pd.date_range("2020-01-06", periods=112, freq="W-MON")
@@ -450,8 +448,6 @@ def test_a_given_reduced_rank_learns_from_all_rows():
     model = Forecaster(ReducedRankGPRegressor(n_support=10), calibrate=False).fit(y)
     assert {m.n_rows for m in model.models_} == {418, 408}
     assert all(len(m.regressor.support_) == 10 for m in model.models_)
-    capped = Forecaster(ReducedRankGPRegressor(n_support=10), max_train=60, calibrate=False)
-    assert {m.n_rows for m in capped.fit(y).models_} == {60}
 
 
 @pytest.mark.parametrize(
@@ -464,9 +460,13 @@ def test_there_are_no_linear_models_with_two_noises_or_another_regressor(options
     assert {m.n_rows for m in model.models_} == {60}
 
 
-@pytest.mark.parametrize("regressor", [RVMRegressor(), BayesianRidge()], ids=["rvm", "ridge"])
+@pytest.mark.parametrize(
+    "regressor",
+    [pytest.param(RVMRegressor(), marks=pytest.mark.slow), BayesianRidge()],
+    ids=["rvm", "ridge"],
+)
 def test_a_given_regressor_is_every_members(regressor):
-    model = Forecaster(regressor, calibrate=False).fit(monthly())
+    model = Forecaster(regressor, calibrate=False).fit(monthly(48))
     assert len(model.models_) == 2
     kind = "naive" if isinstance(regressor, BayesianRidge) else "exact"
     ahead = model.forecast(4, propagation=kind)
@@ -550,18 +550,21 @@ def test_bad_prior_means():
 # Invariances
 
 
-@pytest.mark.parametrize("y", [series(40), monthly()], ids=["days", "months"])
-def test_offset_and_scale_of_levels(y):
+@pytest.mark.parametrize(
+    ("y", "a", "b"),
+    [(series(40), 5.0, 100.0), (monthly(), -1000.0, 1e-3)],
+    ids=["days", "months"],
+)
+def test_offset_and_scale_of_levels(y, a, b):
     model = Forecaster(transform=None)
     ahead = model.fit(y).forecast(4)
-    for a, b in ((-1000.0, 1e-3), (5.0, 100.0)):
-        other = model.fit(a + b * y).forecast(4)
-        # a drift is worth its parameter whatever the level: it is that of changes
-        np.testing.assert_allclose((other.mean - a) / b, ahead.mean, rtol=1e-4)
-        np.testing.assert_allclose(other.std / b, ahead.std, rtol=1e-3)
+    other = model.fit(a + b * y).forecast(4)
+    # a drift is worth its parameter whatever the level: it is that of changes
+    np.testing.assert_allclose((other.mean - a) / b, ahead.mean, rtol=1e-4)
+    np.testing.assert_allclose(other.std / b, ahead.std, rtol=1e-3)
 
 
-@pytest.mark.parametrize("transform", ["auto", "boxcox"])
+@pytest.mark.parametrize("transform", ["auto", pytest.param("boxcox", marks=pytest.mark.slow)])
 def test_scale_of_positive_values(transform):
     y = monthly()
     model = Forecaster(transform=transform)
@@ -583,20 +586,13 @@ def test_shift_of_the_index_by_whole_periods(fitted):
     np.testing.assert_allclose(later.mean, ahead.mean, rtol=1e-4)
     np.testing.assert_allclose(later.cov, ahead.cov, rtol=1e-3)
     assert list(later.index) == list(ahead.index + pd.DateOffset(years=24))
-    days = series(80)
-    weeks = days.set_axis(days.index + pd.Timedelta(days=7 * 50))
-    np.testing.assert_allclose(
-        Forecaster().fit(weeks).forecast(3).std, Forecaster().fit(days).forecast(3).std, rtol=1e-3
-    )
 
 
 @pytest.mark.parametrize(
     "index",
     [
-        pd.date_range("2020-01-01", periods=70, freq="B"),
         pd.date_range("2020-03-28", periods=70, freq="h", tz="Europe/Paris"),
         pd.period_range("2020-01", periods=70, freq="Q"),
-        pd.date_range("2000-01-01", periods=70, freq="YS"),
         pd.Index(np.arange(70) * 5),
     ],
     ids=lambda index: f"{type(index).__name__} {getattr(index, 'freqstr', '')}",
@@ -636,7 +632,7 @@ def test_changes_without_variation():
     np.testing.assert_allclose(ahead.mean, [500, 510, 520], atol=5)
 
 
-@pytest.mark.parametrize("low", [0.0, -3.0])
+@pytest.mark.parametrize("low", [0.0, pytest.param(-3.0, marks=pytest.mark.slow)])
 def test_zeros_and_negative_values_have_no_logarithm(low):
     y = series(90)
     y.iloc[30] = low
@@ -663,7 +659,7 @@ def test_missing_values(fitted):
     np.testing.assert_allclose(ahead.mean, known.mean, rtol=0.15)
     y.iloc[-2:] = np.nan
     assert model.apply(y).forecast(3).std.iloc[0] > ahead.std.iloc[0]
-    every_other = series(200).where(np.arange(200) % 2 == 0)
+    every_other = series(100).where(np.arange(100) % 2 == 0)
     assert all(isinstance(one, SmoothingModel) for one in Forecaster().fit(every_other).models_)
     with pytest.raises(ValueError, match="y must leave at least 3 complete training rows"):
         Forecaster(differences=1).fit(every_other)  # nor is there exponential smoothing
@@ -726,7 +722,9 @@ def test_a_later_zero_costs_the_logarithms():
     assert len(few.refused_) == 2  # once each
 
 
-@pytest.mark.parametrize(("n", "factor"), [(1, 20.0), (6, 100.0)])
+@pytest.mark.parametrize(
+    ("n", "factor"), [(1, 20.0), pytest.param(6, 100.0, marks=pytest.mark.slow)]
+)
 def test_a_shock_leaves_the_sane_members(n, factor):
     """Most members explode after it; the bands of the random walks are far narrower.
 
@@ -750,19 +748,20 @@ def test_a_long_season_that_was_given_may_be_longer_than_the_windows():
 def test_apply_saves_and_clones(fitted, tmp_path):
     y = monthly(84)
     applied = fitted.apply(y)
+    ahead = fitted.forecast(3)
     assert applied.forecast(1).index[0] == pd.Timestamp("2022-01-01")
-    assert fitted.forecast(1).index[0] == pd.Timestamp("2021-01-01")
-    same(fitted.apply(monthly()).forecast(3), fitted.forecast(3))
+    assert ahead.index[0] == pd.Timestamp("2021-01-01")
+    same(fitted.apply(monthly()).forecast(3), ahead)
     fitted.save(tmp_path / "model")
     loaded = load_model(tmp_path / "model")
-    same(loaded.forecast(3), fitted.forecast(3))
+    same(loaded.forecast(3), ahead)
     assert loaded.summary() == fitted.summary()
     copy = clone(fitted)
     assert not hasattr(copy, "choices_")
     assert copy.get_params() == Forecaster().get_params()
 
 
-@pytest.mark.parametrize("kind", ["exact", "taylor", "naive", "monte_carlo"])
+@pytest.mark.parametrize("kind", ["taylor", "monte_carlo"])
 def test_every_propagation(fitted, kind):
     ahead = fitted.forecast(2, propagation=kind, n_samples=100, random_state=1)
     np.testing.assert_allclose(ahead.mean, fitted.forecast(2).mean, rtol=0.05)
@@ -772,8 +771,7 @@ def test_every_propagation(fitted, kind):
 
 
 def test_a_refit_forgets():
-    model = Forecaster().fit(monthly())
-    model.set_params(lags=2).fit(monthly())
+    model = Forecaster(lags=2).fit(monthly())
     assert parts(model.models_, "lags") == [(1, 2)]
     model.set_params(lags="auto").fit(monthly())
     assert parts(model.models_, "max_train") == [400] * 2 + [600] * 4 + [800] * 2
@@ -847,7 +845,7 @@ def test_gaps_that_recur_leave_the_lags_that_they_can():
 
 @pytest.mark.parametrize(
     ("given", "count"),
-    [({}, 8), ({"transform": None}, 5), ({"transform": None, "differences": 1}, 3)],
+    [({"transform": None}, 5), ({"transform": None, "differences": 1}, 3)],
 )
 def test_no_model_is_there_twice(given, count):
     """What is given makes different candidates the same."""

@@ -98,6 +98,7 @@ def test_a_task_ends_before_its_official_windows(tmp_path):
 # --- the members and the rules
 
 
+@pytest.mark.slow
 def test_kinds_are_named_by_what_members_are(rng):
     t = np.arange(100)
     y = 50 + 10 * np.sin(np.pi * t / 6) + rng.normal(size=100)
@@ -171,6 +172,7 @@ def test_a_run_scores_what_one_would_fit_by_hand(data, monkeypatch, capsys):
         np.testing.assert_allclose(found, values, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_rules_that_are_named_are_the_only_ones(data, monkeypatch, capsys):
     rules = ["--rules", "only smoothing", "without nobody", "--origins", "1"]
     results = run(monkeypatch, data, *rules)
@@ -181,6 +183,7 @@ def test_rules_that_are_named_are_the_only_ones(data, monkeypatch, capsys):
     assert "got 'no smoothing'. Kinds are those of the table" in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_a_rule_whose_members_diverge_is_never_chosen(data, monkeypatch):
     def failing(ensemble, ahead, method):
         if all("smoothing" in str(model) for model in ensemble.models):
@@ -312,6 +315,7 @@ def test_the_report_is_of_outputs_put_together(tmp_path, monkeypatch, capsys):
     assert "gap from chosen on to in reserve: " in text
 
 
+@pytest.mark.slow
 def test_the_report_drops_what_is_not_sure_and_names_the_gap():
     lines = scores_of(table_of([[1, 0.5, 0.1], [1, 0.7, 1.0]] * 2))
     rows = [line.split()[0] for line in nested.report(lines, 2, 2.0, False).splitlines() if line]

@@ -266,7 +266,7 @@ def test_generated_series_are_labeled_and_a_longer_one_begins_alike(make, name):
 @pytest.mark.parametrize(("make", "name"), GENERATORS)
 def test_noise_is_additive_white_and_seeded(make, name):
     if name == "lorenz":
-        make = functools.partial(make, step=0.005)  # less to integrate
+        make = functools.partial(make, step=0.001)  # less to integrate
     clean = make(600)
     noisy = make(600, noise_std=0.3, random_state=1)
     noise = noisy - clean

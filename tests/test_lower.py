@@ -435,12 +435,11 @@ def test_logarithms_are_of_what_is_above_the_bound(rng):
 @pytest.mark.parametrize(
     ("y", "kwargs"),
     [
-        (lambda y: y + 1.0, {}),
         (lambda y: y - 1.0, {}),
         (lambda y: (y + 1.0).where(y.index != y.index[7], 0.0), {}),
         (lambda y: y, {"lags": 3}),
     ],
-    ids=["positive", "negative", "a single zero", "lags of one's own"],
+    ids=["negative", "a single zero", "lags of one's own"],
 )
 def test_no_bound_is_chosen_otherwise(counts, y, kwargs):
     model = Forecaster(**kwargs).fit(y(counts))
@@ -552,7 +551,7 @@ def test_a_bound_that_was_chosen_is_dropped_by_a_value_below():
     for later in (model.apply(y), model.update(y[55:])):
         assert later.forecast(3).interval(0.95)["lower"].min() < 0
         assert not any(line.startswith("lower") for line in later.choices_)
-    folds = backtest(Forecaster(random_state=0), y, 3, n_origins=4, refit=False)
+    folds = backtest(Forecaster(random_state=0), y, 3, n_origins=2, refit=False)
     assert folds.scores()["CRPS"].notna().all()
 
 

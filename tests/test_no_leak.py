@@ -12,7 +12,6 @@ from forecast_unc import (
     Forecaster,
     GPRegressor,
     ReducedRankGPRegressor,
-    RVMRegressor,
     backtest,
     baselines,
 )
@@ -136,21 +135,16 @@ def check(
 HOLIDAYS = pd.date_range("2015-03-01", periods=14, freq="6MS")
 MODELS = {
     "plain": Forecaster(GPRegressor(lengthscales=3.0), lags=3),
-    "log": Forecaster(GP, lags=3, transform="log"),
     "boxcox": Forecaster(GP, lags=3, transform="boxcox"),
-    "difference": Forecaster(GP, lags=3, differences=1),
     "two differences": Forecaster(GP, lags=3, differences=(1, 12), transform="boxcox"),
     "last value": Forecaster(GP, lags=3, prior_mean="last"),
-    "a season ago": Forecaster(GP, lags=12, prior_mean="seasonal", seasonal_period=12),
     "a season found": Forecaster(GP, lags=12, prior_mean="seasonal", transform="log"),
-    "month": Forecaster(GP, lags=2, calendar="month"),
     "holidays": Forecaster(GP, lags=2, calendar=["fourier", HOLIDAYS]),
     "last rows": Forecaster(GP, lags=3, max_train=40),
     "shrunk": Forecaster(GPRegressor(prior="shrunk", bias="shrunk"), lags=2, differences=1),
     "calibrated": Forecaster(GP, lags=3, differences=1, calibrate=True),
     "conformal": Forecaster(GP, lags=3, calibrate="conformal"),
     "reduced rank": Forecaster(ReducedRankGPRegressor(n_support=10), lags=3),
-    "rvm": Forecaster(RVMRegressor(lengthscales=3.0), lags=3),
     "bayesian ridge": Taylor(BayesianRidge(), lags=3),
     "combination": Combination(
         [Forecaster(GP, lags=3, transform="log"), Forecaster(GP, lags=2, differences=1)]
@@ -161,13 +155,12 @@ MODELS = {
     ),
     "SeasonalNaive": baselines.SeasonalNaive(),
     "AutoReg": baselines.AutoReg(),
-    "ETS": baselines.ETS(),
     "Theta": baselines.Theta(),
     "SARIMAX": baselines.SARIMAX(max_order=1, max_seasonal_order=0),
 }
 
 
-BOTH = ("two differences", "calibrated", "combination")
+BOTH = ("two differences", "calibrated")
 
 
 @pytest.mark.parametrize(
@@ -187,13 +180,9 @@ def test_nor_with_a_fit_at_every_origin(name):
     check(MODELS[name], series(), True, spoiled_by=MOVED)
 
 
-@pytest.mark.parametrize(("freq", "refit", "poison"), [("MS", 2, 1e30), ("h", True, np.nan)])
+@pytest.mark.parametrize(("freq", "refit", "poison"), [("MS", 2, 1e30), ("YS", True, np.nan)])
 def test_nor_by_the_automatic_choice(freq, refit, poison):
     check(Forecaster(), series(freq), refit, spoiled_by=[(ORIGINS[1], poison)])
-
-
-def test_nor_by_the_automatic_choice_of_years():
-    check(Forecaster(), series("YS"), True, spoiled_by=MOVED)
 
 
 def test_nor_with_inputs_of_the_hour():
@@ -217,13 +206,10 @@ def test_nor_with_gaps_in_the_history(calibrate, options, refit):
 def test_nor_with_measurement_errors():
     y = series()
     stds = pd.Series(np.linspace(0.1, 1.0, N), y.index)
-    check(WithErrors(stds), y, 2, stds=stds)
+    check(WithErrors(stds), y, 2, stds=stds, spoiled_by=MOVED)
 
 
-@pytest.mark.parametrize(
-    ("name", "spoiled_by"),
-    [("two differences", SPOILED), ("combination", FITTED), ("SARIMAX", MOVED)],
-)
+@pytest.mark.parametrize(("name", "spoiled_by"), [("two differences", FITTED), ("SARIMAX", MOVED)])
 def test_nor_regressors_beyond_the_horizon(name, spoiled_by):
     y = series()
     check(MODELS[name], y, 2, exog=regressors(y), spoiled_by=spoiled_by)

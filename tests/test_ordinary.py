@@ -176,6 +176,7 @@ def test_cached_results_are_not_computed_again(toys, case, tmp_path, monkeypatch
     assert len(toys) == 13
 
 
+@pytest.mark.slow
 def test_tables_compare_with_the_best_in_hindsight(toys, case):
     results = ordinary.run([case._replace(origin=origin) for origin in range(3)], ordinary.METHODS)
     found = ordinary.means(results)

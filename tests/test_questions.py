@@ -193,7 +193,9 @@ def test_correlations_of_low_rank_have_a_reach(rng):
     assert (scores <= reach).mean() == pytest.approx(0.9, abs=error(0.9, 200_000) + 1e-3)
 
 
-@pytest.mark.parametrize(("steps", "paths"), [(24, 2**16), (300, 2**14)])
+@pytest.mark.parametrize(
+    ("steps", "paths"), [(24, 2**16), pytest.param(300, 2**14, marks=pytest.mark.slow)]
+)
 def test_extremes_of_a_long_horizon_are_those_of_fewer_paths(steps, paths):
     """64 MB of them at most."""
     ahead = Forecast(pd.RangeIndex(steps), np.zeros(steps), np.eye(steps))

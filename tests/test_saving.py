@@ -68,19 +68,17 @@ KINDS = {
     "gp": (Forecaster(GPRegressor(), lags=2), {}),
     "numbers": (
         Forecaster(
-            GPRegressor(lengthscales=np.array([1.0, 2.0], dtype=np.float32), groups=[0, 1]),
-            lags=np.array([1, 2]),
+            GPRegressor(lengthscales=np.array([1.0, 2.0], dtype=np.float32), linear=[0.5, 0.1]),
+            lags=range(1, 3),
             max_train=np.int64(30),
             random_state=np.random.default_rng(3),
         ),
         {},
     ),
-    "kept weights": (Forecaster(GPRegressor(linear=[0.5, 0.1]), lags=range(1, 3)), {}),
     "annealed": (Forecaster(GPRegressor(noisy_inputs="annealed"), lags=1), {}),
     "reduced rank": (Forecaster(ReducedRankGPRegressor(n_support=6), lags=2), {}),
     "rvm": (Forecaster(RVMRegressor(linear=True), lags=2), {}),
     "rvm*": (Forecaster(RVMRegressor(variance="augmented"), lags=2), {}),
-    "observation": (Forecaster(lags=2, noise="observation"), {}),
     "which noise": (Forecaster(lags=2, noise="auto"), {}),
     "auto": (Forecaster(), {}),
     "auto of counts": (Forecaster(), {"y": (Y - Y.min()).round()}),
@@ -587,7 +585,7 @@ def audited():
     on[0] = False
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
 def test_each_damaged_file_is_one_clear_error_and_runs_no_code(
     whole, tmp_path, monkeypatch, audited, every
 ):
@@ -633,7 +631,7 @@ def bits_of(data):
     return [*range(header), *np.random.default_rng(7).integers(header, 8 * len(data), 2000)]
 
 
-@pytest.mark.parametrize("every", [11, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [23, pytest.param(1, marks=pytest.mark.slow)])
 def test_no_file_is_read_that_lost_a_byte_or_a_bit(whole, every):
     good, path = whole.read_bytes(), whole.with_name("model.npz")
     at = np.arange(0, len(good), every)

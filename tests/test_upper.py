@@ -14,7 +14,6 @@ MEAN, STD, TOP = np.array([80.0, 95.0, 60.0]), np.array([20.0, 25.0, 15.0]), 100
 NORMAL = Forecast(INDEX, MEAN, np.outer(STD, STD) * COR)
 KINDS = {
     "normal": lambda f: f,
-    "t": lambda f: f.recalibrated(np.full(H, 1.2), dof=5.0),
     "average": lambda f: Forecast.average([f, f.recalibrated([2.0, 1.0, 1.5], dof=4.0)]),
 }
 

@@ -3,14 +3,15 @@
 import os
 import signal
 import time
+import warnings
 from collections.abc import Iterator
-from concurrent.futures import Future
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 from joblib import parallel_config
+from tqdm import tqdm
 
 from forecast_unc import Forecaster, GPRegressor, backtest_panel, baselines, forecast_panel
 from forecast_unc.panels import jobs
@@ -23,9 +24,8 @@ distributed = pytest.importorskip("distributed")
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[object]:
-    # what a dead worker had is run again by the panel, not by Dask, which would kill four
     with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        dask.config.set({"distributed.scheduler.allowed-failures": 1}),
         distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as made,
         distributed.Client(made) as client,
     ):
@@ -82,82 +82,76 @@ class Here(baselines.SeasonalNaive):
         raise ValueError(f"in process {os.getpid()}")
 
 
-def test_the_work_is_done_by_the_workers(client, panel):
-    with parallel_config(backend="dask"), pytest.warns(FailedSeriesWarning, match="6 of 6"):
+def test_the_work_is_done_by_the_workers(client, rng):
+    """In batches of two."""
+    panel = many(rng, 130, 12)
+    with parallel_config(backend="dask"), pytest.warns(FailedSeriesWarning, match="130 of 130"):
         result = forecast_panel(panel, Here(), 1)
+    assert result["unique_id"].tolist() == panel["unique_id"].unique().tolist()
     workers = set(client.run(os.getpid).values())
     assert os.getpid() not in workers
     assert set(result["error"]) <= {f"ValueError: in process {worker}" for worker in workers}
 
 
 class Kills(baselines.SeasonalNaive):
-    """Kills its own process for one series, once Dask has seen that it runs."""
+    """Kills its own process for one series so many times, once Dask has seen that it runs."""
+
+    def __init__(self, folder=None, times=None, seasonal_period=None):
+        super().__init__(seasonal_period)
+        self.folder, self.times = folder, times
 
     def fit(self, y, exog=None):
-        if y.name == "s0003":
-            time.sleep(1.0)
+        deaths = len(list(self.folder.iterdir()))
+        if y.name == "s0003" and deaths < self.times:
+            (self.folder / str(deaths)).touch()
+            time.sleep(1.0)  # a worker that dies while it starts is not started again
             os.kill(os.getpid(), signal.SIGKILL)
         return super().fit(y, exog)
 
 
-class DaskDistributedBackend:
-    """As joblib's: its futures get an exception, and the callback is for results alone."""
-
-    def __init__(self):
-        self.client = self
-
-    def submit(self, func, callback):
-        future = Future()
-        try:
-            future.set_result(func())
-            callback(func())
-        except ValueError as error:
-            future.set_exception(error)
-        return future
-
-    def ncores(self):
-        """One more core each time."""
-        self.asked = getattr(self, "asked", -1) + 1
-        return {"worker": self.asked}
-
-
-def test_tasks_that_dask_gave_up_are_reported(monkeypatch):
-    backend, heard = DaskDistributedBackend(), []
-    monkeypatch.setattr(jobs, "get_active_backend", lambda: (backend, 2))
-    gone = ValueError("gone")
-
-    def fails():
-        raise gone
-
-    with jobs._dask_reports_failures():
-        backend.submit(lambda: 3, heard.append)
-        backend.submit(fails, heard.append)
-    assert heard == [3, gone]
-    backend.submit(fails, heard.append)
-    assert heard == [3, gone]
-    jobs._await_dask()
-    assert backend.asked == 2
-
-
-def test_what_killed_a_worker_is_not_tried_in_the_callers_process():
-    _, outcome = jobs._outcome(str, 0, 1, jobs._process(), True)
-    assert outcome.value is None
-    assert outcome.error.startswith("the worker process died that had this series, and none was le")
-
-
-@pytest.mark.slow
-def test_a_series_that_kills_its_workers_is_a_row(client, panel):
+@pytest.mark.parametrize("times", [1, pytest.param(9, marks=pytest.mark.slow)])
+def test_what_a_dead_worker_had_is_run_again_by_dask(client, panel, tmp_path, times):
+    """A series whose workers die once more than Dask allows is a row with an error."""
     serial = forecast_panel(panel, baselines.SeasonalNaive(), 2)
-    with parallel_config(backend="dask"), pytest.warns(FailedSeriesWarning, match="1 of 6"):
-        result = forecast_panel(panel, Kills(), 2)
+    with warnings.catch_warnings(record=True) as caught, parallel_config(backend="dask"):
+        warnings.simplefilter("always", FailedSeriesWarning)
+        result = forecast_panel(panel, Kills(tmp_path, times), 2)
     failed = result["error"].notna()
-    assert result["unique_id"][failed].tolist() == ["s0003"] * 2
-    assert result["error"][failed].str.startswith("the worker process died twice").all()
-    assert result["forecast_unc"].notna().all()
-    others = serial[serial["unique_id"] != "s0003"].reset_index(drop=True)
+    if times == 1:
+        assert caught == []
+        assert not failed.any()
+    else:
+        assert len(list(tmp_path.iterdir())) == 4  # twice among others, twice alone
+        assert "1 of 6" in str(caught[0].message)
+        assert result["unique_id"][failed].tolist() == ["s0003"] * 2
+        assert result["error"][failed].str.contains("died each time that Dask gave it").all()
+        assert result["forecast_unc"].notna().all()
+    others = serial[~failed].reset_index(drop=True)
     pd.testing.assert_frame_equal(
         result[~failed].reset_index(drop=True), others, check_exact=True, check_dtype=False
     )
+
+
+def test_without_a_worker_no_series_waits_for_ever(panel, monkeypatch):
+    monkeypatch.setattr(jobs, "_PATIENCE", 0.2)
+    with (
+        distributed.LocalCluster(n_workers=0, dashboard_address=":0") as cluster,
+        distributed.Client(cluster),
+        parallel_config(backend="dask"),
+        pytest.warns(FailedSeriesWarning, match="6 of 6"),
+    ):
+        result = forecast_panel(panel, baselines.SeasonalNaive(), 2)
+    assert result["error"].str.startswith("Dask had no worker for this series").all()
+
+
+def fails(*arguments, **named):
+    raise OSError("not in the work itself")
+
+
+def test_other_errors_of_the_workers_are_those_of_the_caller(client, monkeypatch):
+    monkeypatch.setattr(jobs, "_batch", fails)
+    with parallel_config(backend="dask"), pytest.raises(OSError, match="not in the work itself"):
+        jobs.run_jobs(str, [1], n_jobs=2, bar=tqdm(disable=True))
 
 
 def forecast_part(part: pd.DataFrame) -> pd.DataFrame:

@@ -25,7 +25,6 @@ KINDS = {
     "log": Forecaster(GP, lags=2, **LOG),
     "prior mean": Forecaster(GP, lags=2, prior_mean="last"),
     "rvm": Forecaster(RVMRegressor(lengthscales=2.0), lags=2),
-    "reduced rank": Forecaster(ReducedRankGPRegressor(n_support=8, random_state=0), lags=2),
     "scikit-learn": Forecaster(BayesianRidge(), lags=2),
     "both noises": Forecaster(GPRegressor(), lags=1, noise="both", max_train=20),
     "calibrated": Forecaster(GP, lags=2, calibrate=True),

@@ -1199,7 +1199,7 @@ def test_those_that_kill_are_found_whatever_a_pool_holds(monkeypatch, deadly, he
     """A pool that holds some tasks at a time, and loses all of them if one kills it."""
     tried = []
 
-    def outcomes(work, tasks, group, sent, n_jobs, suspected):
+    def outcomes(work, tasks, group, sent, n_jobs, again):
         for start in range(0, len(group), held):
             part = group[start : start + held]
             sent.extend(part)

@@ -1,14 +1,14 @@
-"""One job a task on the workers of joblib, Dask's too: nothing a task does stops the others."""
+"""One job a task on the workers of joblib or Dask: a task that fails does not stop the others."""
 
 from __future__ import annotations
 
 import os
 import platform
-import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
+from importlib import import_module
 from typing import Any, NamedTuple, Protocol, Self
 
 from joblib import Parallel, delayed, parallel_config
@@ -20,14 +20,20 @@ from forecast_unc._threads import blas_threads
 from forecast_unc._warned import Warned, recorded
 from forecast_unc.errors import ArgumentError, ArgumentTypeError, InvalidArgument
 
+_REMEDY = "Give it more memory or fewer rows (max_train), or run the series by itself."
 _DIED = (
     "the worker process died twice while it worked on this series, the second time on nothing "
-    "else. Give it more memory or fewer rows (max_train), or run the series by itself."
+    f"else. {_REMEDY}"
+)
+_GIVEN_UP = (
+    "the worker process died each time that Dask gave it this series, the last times on nothing "
+    f"else. {_REMEDY}"
 )
 _NO_WORKER = (
-    "the worker process died that had this series, and none was left to try it again. Run it by "
-    "itself, or give the cluster more workers."
+    "Dask had no worker for this series for five minutes. Start workers, on a machine with more "
+    "memory if those before ran out of it, and run it again."
 )
+_PATIENCE = 300.0  # seconds without a worker; a new one takes 2 to 7 s, an adaptive cluster longer
 
 
 class Tasks(Protocol):
@@ -79,39 +85,109 @@ class Outcome(NamedTuple):
 def run_jobs(
     work: Callable[[Any], Any], tasks: Tasks, *, n_jobs: int | None, bar: tqdm[Any]
 ) -> list[Outcome]:
-    """The outcome of every task, in their order, from the joblib backend in force.
+    """The outcome of every task, in their order, from the joblib backend in force."""
+    backend, _ = get_active_backend()
+    outcomes: dict[int, Outcome] = {}
+    with blas_threads(0):
+        if type(backend).__name__ == "DaskDistributedBackend":
+            results = _by_dask(work, tasks, backend)
+        else:
+            results = _by_joblib(work, tasks, n_jobs)
+        for i, outcome in results:
+            outcomes[i] = outcome
+            bar.update()
+    return [outcomes[i] for i in range(len(tasks))]
+
+
+def _by_dask(
+    work: Callable[[Any], Any], tasks: Tasks, backend: Any
+) -> Iterator[tuple[int, Outcome]]:
+    """Outcomes as they come from Dask, which gives the tasks of a dead worker to another one.
+
+    Dask gives up a batch after some deaths, and with it what waited on the same workers: their
+    tasks run once more, one by one. joblib's `Parallel` would wait for them for ever (1.6).
+    """
+    given_up = []
+    for i, outcome in _dask_outcomes(work, tasks, range(len(tasks)), backend):
+        if outcome is None:
+            given_up.append(i)
+        else:
+            yield i, outcome
+    for i in given_up:
+        for _, outcome in _dask_outcomes(work, tasks, [i], backend):
+            yield i, outcome or Outcome(None, _GIVEN_UP)
+
+
+def _dask_outcomes(
+    work: Callable[[Any], Any], tasks: Tasks, group: Sequence[int], backend: Any
+) -> Iterator[tuple[int, Outcome | None]]:
+    """Outcomes of some tasks as they come; None where Dask has given up."""
+    distributed: Any = import_module("distributed")
+    client = backend.client
+    # One by one Dask takes twice as long for series of 25 ms; a 32nd keeps all cores at work.
+    size = max(1, len(group) // (32 * max(1, sum(client.ncores().values()))))
+    batches = [group[start : start + size] for start in range(0, len(group), size)]
+    rows = [[tasks[i] for i in batch] for batch in batches]
+    options = {"pure": False} | backend.submit_kwargs
+    futures = client.map(partial(_batch, work, caller=_process()), batches, rows, **options)
+    waiting = dict(zip(futures, batches, strict=True))
+    completed = distributed.as_completed(futures, with_results=True, raise_errors=False)
+    seen = time.monotonic()  # when there was a worker
+    while waiting:
+        if completed.has_ready():
+            future, result = next(completed)
+            batch = waiting.pop(future)
+            if future.status == "finished":
+                yield from result
+            elif isinstance(future.exception(), distributed.KilledWorker):
+                yield from ((i, None) for i in batch)
+            else:
+                future.result()  # raises
+        elif time.monotonic() - seen > _PATIENCE:
+            yield from ((i, Outcome(None, _NO_WORKER)) for b in waiting.values() for i in b)
+            return
+        else:
+            time.sleep(0.05)
+            if client.ncores():
+                seen = time.monotonic()
+
+
+def _batch(
+    work: Callable[[Any], Any], group: Sequence[int], rows: Sequence[Any], caller: tuple[str, int]
+) -> list[tuple[int, Outcome]]:
+    return [_outcome(work, i, task, caller) for i, task in zip(group, rows, strict=True)]
+
+
+def _by_joblib(
+    work: Callable[[Any], Any], tasks: Tasks, n_jobs: int | None
+) -> Iterator[tuple[int, Outcome]]:
+    """Outcomes as they come from joblib.
 
     A worker process that dies takes its pool with it. What was done is kept, and what the pool held
     is run again in parts, down to one task alone with the workers: if one dies once more, that task
     is to blame, and has an error for an outcome. Serial jobs and threads have but the caller's own.
     """
-    outcomes: dict[int, Outcome] = {}
+    done: set[int] = set()
     suspected: set[int] = set()
     groups = [list(range(len(tasks)))] if len(tasks) else []
-    with blas_threads(0), _dask_reports_failures():
-        while groups:
-            group = groups.pop()
-            sent: list[int] = []
-            try:
-                for i, outcome in _outcomes(work, tasks, group, sent, n_jobs, suspected):
-                    outcomes[i] = outcome
-                    bar.update()
-            except (TerminatedWorkerError, *_killed_by_dask()):
-                begun = set(sent)
-                if not begun:
-                    raise
-                _await_dask()
-                waiting, lost = sorted(set(group) - begun), sorted(begun - set(outcomes))
-                if len(lost) == 1 and lost[0] in suspected:
-                    outcomes[lost[0]] = Outcome(None, _DIED)
-                    bar.update()
-                    lost = []
-                suspected |= set(lost)
-                # few one by one, more in halves: to start new workers takes 2 to 7 s
-                size = 1 if len(lost) <= 4 else (len(lost) + 1) // 2
-                parts = [lost[i : i + size] for i in range(0, len(lost), size)]
-                groups += [part for part in (waiting, *reversed(parts)) if part]
-    return [outcomes[i] for i in range(len(tasks))]
+    while groups:
+        group = groups.pop()
+        sent: list[int] = []
+        try:
+            for i, outcome in _outcomes(work, tasks, group, sent, n_jobs, group[0] in suspected):
+                done.add(i)
+                yield i, outcome
+        except TerminatedWorkerError:
+            if not sent:
+                raise
+            waiting, lost = sorted(set(group) - set(sent)), sorted(set(sent) - done)
+            if len(lost) == 1 and lost[0] in suspected:
+                yield lost.pop(), Outcome(None, _DIED)
+            suspected |= set(lost)
+            # few one by one, more in halves: to start new workers takes 2 to 7 s
+            size = 1 if len(lost) <= 4 else (len(lost) + 1) // 2
+            parts = [lost[i : i + size] for i in range(0, len(lost), size)]
+            groups += [part for part in (waiting, *reversed(parts)) if part]
 
 
 def _outcomes(
@@ -120,37 +196,34 @@ def _outcomes(
     group: Sequence[int],
     sent: list[int],
     n_jobs: int | None,
-    suspected: set[int],
+    again: bool,
 ) -> Iterator[tuple[int, Outcome]]:
     """Outcomes of some tasks as they come; `sent` takes down which were handed to joblib."""
-    caller, again = _process(), group[0] in suspected
+    caller = _process()
 
     def calls() -> Iterator[Any]:
         for i in group:
             sent.append(i)
-            yield delayed(_outcome)(work, i, tasks[i], caller, again)
+            yield delayed(_outcome)(work, i, tasks[i], caller)
 
     # Arrays are sent as they are: from a file that workers map they would be read-only.
-    comes = getattr(get_active_backend()[0], "supports_return_generator", False)
-    return_as = "generator_unordered" if comes else "list"  # Ray's and multiprocessing's do not
-    how: dict[str, Any] = {"n_jobs": n_jobs, "return_as": return_as, "max_nbytes": None}
+    streams = getattr(get_active_backend()[0], "supports_return_generator", False)
+    return_as = "generator_unordered" if streams else "list"  # Ray's and multiprocessing's do not
+    options: dict[str, Any] = {"n_jobs": n_jobs, "return_as": return_as, "max_nbytes": None}
     if again:  # few at a time, so that few are lost
-        how |= {"batch_size": 1, "pre_dispatch": "n_jobs"}
-    yield from Parallel(**how)(calls())
+        options |= {"batch_size": 1, "pre_dispatch": "n_jobs"}
+    yield from Parallel(**options)(calls())
 
 
 def _outcome(
-    work: Callable[[Any], Any], i: int, task: Any, caller: tuple[str, int], again: bool
+    work: Callable[[Any], Any], i: int, task: Any, caller: tuple[str, int]
 ) -> tuple[int, Outcome]:
-    """One task, in the worker; after one died, not in the caller's own process."""
-    own = _process() == caller
-    if again and own:
-        return i, Outcome(None, _NO_WORKER)
+    """One task, in the worker."""
     value, error = None, None
     with (
         blas_threads(0),
-        parallel_config(backend="sequential"),  # Dask would spread jobs of the job
-        recorded(alone=not own) as warned,
+        parallel_config(backend="sequential"),  # no workers of a worker
+        recorded(alone=_process() != caller) as warned,
     ):
         try:
             value = work(task)
@@ -172,47 +245,3 @@ def warn_again(outcomes: Sequence[Outcome], names: Sequence[object]) -> None:
 
 def _process() -> tuple[str, int]:
     return platform.node(), os.getpid()
-
-
-def _dask_backend() -> Any:
-    """joblib's backend for Dask, if it is in force, or None."""
-    backend, _ = get_active_backend()
-    return backend if type(backend).__name__ == "DaskDistributedBackend" else None
-
-
-def _killed_by_dask() -> tuple[type[Exception], ...]:
-    """Error of Dask for a task whose workers died again and again, if Dask is in use."""
-    distributed = sys.modules.get("distributed")
-    return () if distributed is None else (distributed.KilledWorker,)
-
-
-@contextmanager
-def _dask_reports_failures() -> Iterator[None]:
-    """Tell joblib 1.6 of tasks that Dask gave up, for whose callback it would wait for ever."""
-    backend = _dask_backend()
-    submit = getattr(backend, "submit", None)  # absent before joblib 1.5
-    if submit is None:
-        yield
-        return
-
-    def reporting(func: Any, callback: Callable[[Any], None]) -> Any:
-        def report(done: Any) -> None:
-            if done.exception() is not None:
-                callback(done.exception())  # which the callback takes for what to raise
-
-        future = submit(func, callback)
-        future.add_done_callback(report)
-        return future
-
-    backend.submit = reporting
-    try:
-        yield
-    finally:
-        del backend.submit
-
-
-def _await_dask() -> None:
-    """Wait until Dask has two cores again: joblib waits 10 s, and with one works in the caller."""
-    backend, end = _dask_backend(), time.monotonic() + 300.0
-    while backend and sum(backend.client.ncores().values()) < 2 and time.monotonic() < end:
-        time.sleep(0.1)

@@ -49,7 +49,7 @@ ATOMS = ("censored", "of -y, bounded", "censored average", "sqrt", "Box-Cox abov
 
 
 # of each behaviour one; test_joint.py has more
-ASKED = ("plain", "mixture", "censored average", "conditioned", "quarters", "of -y, bounded")
+ASKED = ("plain", "censored average", "conditioned", "quarters", "of -y, bounded")
 
 
 @pytest.fixture(params=ASKED)

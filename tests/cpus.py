@@ -17,6 +17,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
+from math import floor, log10
 from pathlib import Path
 from typing import NamedTuple
 
@@ -207,11 +208,14 @@ def told(found: dict[str, tuple[float, float, str]]) -> Iterable[str]:
     """Lines of a table by the size of the limit, and the places without enough room."""
     yield "| limit | comparisons | largest share of it that was used |"
     yield "|---|---:|---:|"
-    decades: dict[str, list[float]] = {}
+    decades: dict[int | None, list[float]] = {}
     for limit, share, _ in found.values():
-        decades.setdefault(f"{limit:.0e}"[1:].lstrip("."), []).append(share)
-    for decade, shares in sorted(decades.items(), reverse=True):
-        yield f"| 1{decade} to 10{decade} | {len(shares)} | {max(shares):.2g} |"
+        decades.setdefault(floor(log10(limit)) if limit else None, []).append(share)
+    exact = decades.pop(None, [])
+    if exact:
+        yield f"| none | {len(exact)} | {max(exact):.2g} |"
+    for decade, shares in sorted(decades.items()):
+        yield f"| 1e{decade} to 1e{decade + 1} | {len(shares)} | {max(shares):.2g} |"
     for place, (limit, share, machine) in sorted(found.items(), key=lambda one: -one[1][1]):
         if share > 1.0 / MARGIN:
             yield f"{place}: {limit:.1e}, of which {share:.2g} was used on {machine}"

@@ -10,6 +10,7 @@ import json
 import os
 import re
 import sys
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ class Recorder:
         allclose, scalar = np.testing.assert_allclose, type(pytest.approx(1.0))
         scalar_equal: Any = scalar.__eq__
 
+        @wraps(allclose)
         def assert_allclose(
             actual: Any, desired: Any, rtol: Any = 1e-7, atol: Any = 0, **more: Any
         ) -> None:
@@ -52,6 +54,7 @@ class Recorder:
                     self.keep(max(np.max(rtol), np.max(atol)), np.nanmax(share, initial=0.0))
             allclose(actual, desired, rtol=rtol, atol=atol, **more)
 
+        @wraps(scalar_equal)
         def equal(own: Any, actual: Any) -> Any:
             try:
                 off, room = abs(float(actual) - float(own.expected)), own.tolerance

@@ -76,14 +76,12 @@ KINDS = {
         {},
     ),
     "annealed": (Forecaster(GPRegressor(noisy_inputs="annealed"), lags=1), {}),
-    "integrated": (Forecaster(GPRegressor(hyperparameters="integrated"), lags=2), {}),
     "reduced rank": (Forecaster(ReducedRankGPRegressor(n_support=6), lags=2), {}),
     "rvm": (Forecaster(RVMRegressor(linear=True), lags=2), {}),
     "rvm*": (Forecaster(RVMRegressor(variance="augmented"), lags=2), {}),
     "which noise": (Forecaster(lags=2, noise="auto"), {}),
     "auto": (Forecaster(), {}),
     "auto of counts": (Forecaster(), {"y": (Y - Y.min()).round()}),
-    "conformal": (Forecaster(lags=2, calibrate="conformal"), {}),
     "seasonal": (
         Forecaster(
             lags=(1, 7), differences=(1,), seasonal_period=7, transform="boxcox",

@@ -201,7 +201,7 @@ def test_correlated_errors_of_regressors_stay_correlated():
     rng, steps, found = np.random.default_rng(0), 12, []
     cov = 0.9 ** np.abs(np.subtract.outer(np.arange(steps), np.arange(steps)))
     index = pd.date_range("2015-01-01", periods=96 + steps, freq="MS")
-    for _ in range(2):
+    for _ in range(3):
         x = pd.DataFrame({"x": rng.normal(size=96 + steps)}, index)
         y = 100.0 + 3.0 * x["x"] + 2.0 * rng.normal(size=96 + steps)
         model = Forecaster().fit(y[:96], x[:96])

@@ -51,7 +51,12 @@ def assert_as_forecast(model, y, times, **options):
         np.testing.assert_allclose(band.iloc[t], one.interval(0.5).iloc[0], rtol=1e-7)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+SLOW = ("both noises",)
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[pytest.mark.slow] * (kind in SLOW)) for kind in KINDS]
+)
 def test_each_time_is_forecast_from_the_values_before_it(kind):
     y = series()
     model = KINDS[kind].fit(y)

@@ -12,6 +12,7 @@ from forecast_unc import (
     Forecaster,
     GPRegressor,
     ReducedRankGPRegressor,
+    RVMRegressor,
     backtest,
     baselines,
 )
@@ -145,6 +146,7 @@ MODELS = {
     "calibrated": Forecaster(GP, lags=3, differences=1, calibrate=True),
     "conformal": Forecaster(GP, lags=3, calibrate="conformal"),
     "reduced rank": Forecaster(ReducedRankGPRegressor(n_support=10), lags=3),
+    "rvm": Forecaster(RVMRegressor(lengthscales=3.0), lags=3),
     "bayesian ridge": Taylor(BayesianRidge(), lags=3),
     "combination": Combination(
         [Forecaster(GP, lags=3, transform="log"), Forecaster(GP, lags=2, differences=1)]

@@ -82,7 +82,6 @@ KINDS = {
     "which noise": (Forecaster(lags=2, noise="auto"), {}),
     "auto": (Forecaster(), {}),
     "auto of counts": (Forecaster(), {"y": (Y - Y.min()).round()}),
-    "conformal": (Forecaster(lags=2, calibrate="conformal"), {}),
     "seasonal": (
         Forecaster(
             lags=(1, 7), differences=(1,), seasonal_period=7, transform="boxcox",

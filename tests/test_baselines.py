@@ -1,7 +1,6 @@
 """The baselines against statsmodels, closed forms and simulation."""
 
 import copy
-import dataclasses
 import functools
 import inspect
 import re
@@ -21,7 +20,8 @@ from statsmodels.tsa.forecasting.theta import ThetaModel
 from statsmodels.tsa.statespace import sarimax
 
 from forecast_unc import Combination, Forecaster, GPRegressor, backtest, baselines
-from forecast_unc.evaluation.baselines import _fit_ets, _Form, _steps_between
+from forecast_unc.evaluation.baselines.baseline import steps_between
+from forecast_unc.evaluation.baselines.exponential_smoothing import _fit_ets, _Form
 from forecast_unc.series.times import InterpolatedWarning
 
 MODELS = [
@@ -118,16 +118,15 @@ def fitted_ets(values: tuple[float, ...]) -> baselines.ETS:
 def kept(form: _Form, y: pd.Series) -> tuple[baselines.ETS, ETSModel]:
     """The baseline in a form given, and statsmodels' of the same parameters in units of y."""
     model = copy.copy(fitted_ets(tuple(y)))
-    _, fit, shift, unit = _fit_ets(y.to_numpy(), form, 12, "estimated")
-    model.form_ = form
-    model.noise_std_ = model._keep(fit, shift, unit)
-    names = fit.model.param_names
+    fit = _fit_ets(y.to_numpy(), form, 12, "estimated")
+    model.noise_std_ = model._keep(form, fit)
+    names = fit.results.model.param_names
     scaled = [
         n.startswith("initial") and not (n.startswith("initial_s") and form.season == "M")
         for n in names
     ]
-    params = np.where(scaled, unit, 1.0) * np.asarray(fit.params)
-    params[names.index("initial_level")] += shift
+    params = np.where(scaled, fit.unit, 1.0) * np.asarray(fit.results.params)
+    params[names.index("initial_level")] += fit.shift
     theirs = ETSModel(
         y,
         error="add" if form.error == "A" else "mul",
@@ -172,16 +171,22 @@ def test_joint_covariance_of_ets_is_that_of_simulated_paths(seasonal, form):
 
 def test_multiplicative_season_is_exact_within_the_first_one(seasonal):
     """There the seasons are known, and y / s is an exponential smoothing without them."""
-    model, _ = kept(_Form("M", "A", "M"), seasonal)
-    plain = copy.copy(model)
-    level, trend, season = model._state()
-    plain.form_, plain.params_ = _Form("M", "A", "N"), model.params_ | {"gamma": 0.0}
-    plain._start = level, trend, np.zeros(12)
-    plain._history = dataclasses.replace(model._history, y=np.empty(0))
-    mean, cov = plain._joint(12, np.empty((12, 0)))
+    model, theirs = kept(_Form("M", "A", "M"), seasonal)
+    alpha, beta, *_ = model.params_.values()
+    t = np.arange(1, 13)
+    level = theirs.level.iloc[-1] + t * theirs.slope.iloc[-1]
+    season = theirs.season.iloc[-12:].to_numpy()
+    psi = np.append(1.0, alpha + beta * t[:-1])
+    var = np.zeros(12)  # of the errors of each step
+    for i in range(12):
+        var[i] = theirs.scale * (level[i] ** 2 + sum(psi[i - j] ** 2 * var[j] for j in range(i)))
+    rows = np.array([[psi[i - j] if j <= i else 0.0 for j in range(12)] for i in range(12)])
     ahead = model.forecast(12)
-    np.testing.assert_allclose(ahead.mean, mean * season, rtol=1e-10)
-    np.testing.assert_allclose(ahead.cov, cov * np.outer(season, season), rtol=0.06)
+    np.testing.assert_allclose(ahead.mean, level * season, rtol=1e-8)
+    cov = (rows * var) @ rows.T * np.outer(season, season)
+    np.testing.assert_allclose(ahead.cov, cov, rtol=0.06)
+    with pytest.raises(ValueError, match="y must end a season of 12 values after the start"):
+        model.apply(seasonal[:11])
 
 
 def test_ets_finds_the_form(rng):
@@ -368,21 +373,21 @@ def test_every_kind_of_index(seasonal, model, kind):
 )
 def test_steps_between_two_starts(index):
     for first, second in ((0, 0), (0, 299), (3, 250), (250, 3), (100, 101)):
-        assert _steps_between(index[first:], index[second:]) == second - first
+        assert steps_between(index[first:], index[second:]) == second - first
 
 
 def test_steps_between_starts_that_are_not_on_one_grid():
     hours = pd.date_range("2024-01-01", periods=9, freq="3h")
-    assert _steps_between(hours, hours + pd.Timedelta("1h")) is None
-    assert _steps_between(hours, hours.tz_localize("UTC")) is None
+    assert steps_between(hours, hours + pd.Timedelta("1h")) is None
+    assert steps_between(hours, hours.tz_localize("UTC")) is None
     days = pd.date_range("2024-01-01", periods=9, freq="2D")
-    assert _steps_between(days, days + pd.Timedelta("1D")) is None
-    assert _steps_between(days, days + pd.Timedelta("1h")) is None
+    assert steps_between(days, days + pd.Timedelta("1D")) is None
+    assert steps_between(days, days + pd.Timedelta("1h")) is None
     months = pd.period_range("2024-01", periods=9, freq="2M")
-    assert _steps_between(months, months + 1) == 1
+    assert steps_between(months, months + 1) == 1
     odd = pd.period_range("2024-02", periods=9, freq="2M")
-    assert _steps_between(months, odd) is None
-    assert _steps_between(pd.RangeIndex(0, 9, 3), pd.RangeIndex(1, 10, 3)) is None
+    assert steps_between(months, odd) is None
+    assert steps_between(pd.RangeIndex(0, 9, 3), pd.RangeIndex(1, 10, 3)) is None
 
 
 @pytest.mark.parametrize("model", [MODELS[0], MODELS[1]], ids=ident)

@@ -331,7 +331,8 @@ def callables(name: str, obj: object, above: str = "") -> Iterator[tuple[str, ob
     doc = f"{above}\n{inspect.getdoc(obj) or ''}"
     if isinstance(obj, ModuleType):
         for key, value in vars(obj).items():
-            if not key.startswith("_") and getattr(value, "__module__", None) == obj.__name__:
+            home = getattr(value, "__module__", None) or ""
+            if not key.startswith("_") and within(home, obj.__name__):
                 yield from callables(f"{name}.{key}", value, doc)
     elif inspect.isclass(obj):
         yield name, obj, doc

@@ -261,6 +261,7 @@ def test_sarimax_is_that_of_statsmodels_and_of_its_psi_weights(seasonal, period)
     np.testing.assert_allclose(ahead.cov, psi, rtol=0.02 if period == 12 else 1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_sarimax_recovers_differences_and_drift(rng):
     noise = rng.standard_normal(150)
     for values, d, drift in (
@@ -466,6 +467,7 @@ def within_binomial_error(hits: np.ndarray, level: float) -> None:
     assert np.abs(hits.mean(axis=0) - level).max() < 4 * np.sqrt(level * (1 - level) / len(hits))
 
 
+@pytest.mark.slow
 def test_coverage_of_seasonal_walks(rng):
     m, hits = 4, []
     for _ in range(200):

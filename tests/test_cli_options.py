@@ -649,6 +649,7 @@ def test_warnings_and_interrupts_are_one_line(folder, capsys, monkeypatch):
     assert capsys.readouterr().err == "forecast-unc: not converged\nforecast-unc: interrupted\n"
 
 
+@pytest.mark.slow
 def test_a_shell_pipes_both_ways_through_the_module(folder):
     program = [sys.executable, "-W", "error", "-m", "forecast_unc.cli"]
     command = [*program, "forecast", "-", "--steps", "40"]

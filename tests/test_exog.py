@@ -29,8 +29,8 @@ def test_stds_are_a_diagonal_covariance():
         STDS.astype("Float64"),
         STDS.astype(object).astype(float),
     ):
-        np.testing.assert_allclose(check_uncertainty(stds, None, EXOG), DIAGONAL, rtol=1e-15)
-    np.testing.assert_allclose(check_uncertainty(None, STDS, EXOG), DIAGONAL, rtol=1e-15)
+        np.testing.assert_allclose(check_uncertainty(stds, None, EXOG), DIAGONAL, rtol=1e-14)
+    np.testing.assert_allclose(check_uncertainty(None, STDS, EXOG), DIAGONAL, rtol=1e-14)
     pd.testing.assert_frame_equal(STDS, before)
 
 

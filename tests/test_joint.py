@@ -123,7 +123,7 @@ def q(kind):
 def test_quantiles_are_the_functions_of_the_scores(kind, ahead):
     z = np.array([-4.0, -1.5, -0.3, 0.0, 0.4, 2.0, 4.5])
     expected = np.array([JOINTS[kind][1](z, t) for t in range(H)])
-    np.testing.assert_allclose(ahead.quantile(stats.norm.cdf(z)), expected, rtol=1e-11, atol=1e-12)
+    np.testing.assert_allclose(ahead.quantile(stats.norm.cdf(z)), expected, rtol=2e-11, atol=2e-12)
 
 
 def test_cdf_undoes_quantiles(ahead):
@@ -175,7 +175,7 @@ def test_crps_is_the_integral_of_the_quantile_score(ahead, q, y):
 def test_the_crps_of_a_value_far_out_is_its_distance(ahead):
     for y in (-1e30, 1e30):
         found = ahead.score(pd.Series(y, ahead.index))["crps"]
-        np.testing.assert_allclose(found, 1e30, rtol=1e-12)
+        np.testing.assert_allclose(found, 1e30, rtol=2e-12)
 
 
 def test_nlpd_is_the_slope_of_the_pit(kind, ahead):
@@ -392,7 +392,7 @@ def test_moments_of_a_log_with_a_bound_are_closed_forms(std):
 def test_mehler_and_the_closed_form_agree_where_box_cox_tends_to_the_log():
     near, log = forecast(1e-9), forecast(0.0)
     np.testing.assert_allclose(near.cov, log.cov, rtol=1e-7)
-    np.testing.assert_allclose(near.mean, log.mean, rtol=1e-8)
+    np.testing.assert_allclose(near.mean, log.mean, rtol=2e-8)
 
 
 def test_steps_that_move_as_one_have_a_covariance_of_rank_one_in_their_scores():
@@ -475,7 +475,7 @@ def test_student_is_that_of_scipy_and_keeps_the_80_percent_interval(dof):
     expected = student(-np.abs(z), dof) * -np.sign(z)
     np.testing.assert_allclose(link(z), expected, rtol=1e-11)
     end = np.array([[special.ndtri(0.9)]])
-    np.testing.assert_allclose(link(end), end, rtol=1e-14)
+    np.testing.assert_allclose(link(end), end, rtol=3e-14)
 
 
 @pytest.mark.parametrize("k", [1, 8, 19])

@@ -21,7 +21,7 @@ def test_inverse_undoes_forward(power, y):
 def test_box_cox_is_its_definition():
     y = np.array([0.2, 1.0, 7.0])
     np.testing.assert_allclose(PowerTransform(0.3).forward(y), (y**0.3 - 1) / 0.3, rtol=1e-13)
-    np.testing.assert_allclose(PowerTransform(1e-9).forward(y), np.log(y), rtol=1e-8)
+    np.testing.assert_allclose(PowerTransform(1e-9).forward(y), np.log(y), rtol=3e-8)
     np.testing.assert_array_equal(PowerTransform(0.0).forward(y), np.log(y))
     np.testing.assert_array_equal(PowerTransform().forward(y), y)
 

@@ -148,3 +148,18 @@ def test_late_values_with_regressors_are_forecast_with_those_of_their_times():
     ahead = Forecaster().fit(late, exog[:106]).forecast(3, exog[106:], exog_std=unknown)
     pd.testing.assert_frame_equal(ahead.cov, expected.cov, rtol=1e-8)
     pd.testing.assert_series_equal(ahead.mean, expected.mean)
+
+
+def test_paths_from_noisy_values_alone_start_as_widely_as_the_moments():
+    """Five values with errors leave no known window: the levels before are drawn, too."""
+    walk = 0.3 * np.random.default_rng(3).standard_normal(120).cumsum()
+    regressor = GPRegressor(lengthscales=[50.0, 50.0], noise_std=0.3)  # nearly linear
+    model = Forecaster(regressor, lags=2).fit(pd.Series(walk))
+    few = pd.Series(walk[:5])
+    start = model.apply(few, y_std=pd.Series(1.0, few.index))
+    moments, paths = (
+        start.forecast(3, propagation=kind, path_consistent=False, n_samples=8000, random_state=0)
+        for kind in ("exact", "monte_carlo")
+    )
+    np.testing.assert_allclose(paths.std, moments.std, rtol=0.06)
+    np.testing.assert_allclose(paths.mean, moments.mean, atol=0.06 * moments.std.min())

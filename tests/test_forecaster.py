@@ -441,7 +441,7 @@ RVMS = [{}, {"linear": True}, {"variance": "augmented"}, {"adapt_lengthscales": 
 
 @pytest.mark.parametrize(
     ("kind", "parameters"),
-    [*in_turn(KINDS[:3], RVMS), ("monte_carlo", RVMS[2])],
+    [*in_turn(KINDS[:3], RVMS), ("monte_carlo", RVMS[2]), ("exact", RVMS[2])],
     ids=str,
 )
 def test_relevance_vector_machines_go_through_every_propagation(y, kind, parameters):

@@ -157,6 +157,7 @@ MODELS = {
     ),
     "SeasonalNaive": baselines.SeasonalNaive(),
     "AutoReg": baselines.AutoReg(),
+    "ETS": baselines.ETS(),
     "Theta": baselines.Theta(),
     "SARIMAX": baselines.SARIMAX(max_order=1, max_seasonal_order=0),
 }

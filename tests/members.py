@@ -3,7 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from forecast_unc import Forecaster
+from forecast_unc import Forecast, Forecaster
+from forecast_unc.distributions.forecast import forecast_of
+from forecast_unc.distributions.prediction import Prediction
+from forecast_unc.forecasting.horizon.types import Method
+from forecast_unc.forecasting.models.base import FittedModel
 from forecast_unc.forecasting.models.design import NoisyRows
 from forecast_unc.forecasting.models.lagged import LaggedModel
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
@@ -24,6 +28,15 @@ def in_turn(first: Sequence[Any], *others: Sequence[Any], times: int = 1) -> lis
         for i, one in enumerate(first)
         for j in range(times)
     ]
+
+
+def predicted(model: FittedModel, steps: int, method: Method | None = None) -> Prediction:
+    """What a fitted model says of the next steps, by default by the moments of one Gaussian."""
+    return model.predict(model.history.future(steps), method or Method(model.moments))
+
+
+def ahead_of(model: FittedModel, steps: int, method: Method | None = None) -> Forecast:
+    return forecast_of(model.history.future(steps).index, predicted(model, steps, method))
 
 
 def noisy_rows(model: LaggedModel) -> NoisyRows:

@@ -17,6 +17,7 @@ from forecast_unc import (
     load_model,
 )
 from forecast_unc._text import figure
+from forecast_unc.distributions.forecast import forecast_of
 from forecast_unc.forecasting.choose import choice
 from forecast_unc.forecasting.choose.specification import Averaging, SmoothingSpecification
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
@@ -25,7 +26,7 @@ from forecast_unc.forecasting.pool.weights import average, own_changes
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.history import History
 from forecast_unc.series.times import ClosedDaysWarning
-from tests.members import in_turn, on_lags, smoothing
+from tests.members import ahead_of, in_turn, on_lags, predicted, smoothing
 
 
 def series(n, freq="D", seed=0, start="2020-01-01"):
@@ -76,10 +77,6 @@ def by_hand(specification, y, later=None):
     return (model if later is None else model.update(later)).models_[0]
 
 
-def steps_of(member, steps):
-    return member.forecast(member.history.future(steps))
-
-
 def test_it_averages_a_few_specifications(fitted):
     assert fitted.seasonal_period_ == (12,)
     assert fitted.refused_ == ()
@@ -121,13 +118,14 @@ def test_the_members_can_be_fitted_by_hand(y, smoothed):
     Smoothing has the week of days, too, though the test does not find it.
     """
     model = Forecaster(calibrate=False).fit(y)
-    asks = [partial(steps_of, by_hand(m.specification, y)) for m in model.models_]
+    asks = [partial(predicted, by_hand(m.specification, y)) for m in model.models_]
     assert (len(on_lags(model)) > 1, len(smoothing(model))) == (True, smoothed)
     look_ahead = {72: 18, 40: 4}[len(y)]
     rule = Averaging(True, 6.0, look_ahead, disagreement=True)
     changes = own_changes(y.to_numpy(), max(6, look_ahead))
     expected = average(rule, asks, model.weights_, 6, yardstick=changes)
-    same(model.forecast(6), expected.forecast)
+    ahead = model.forecast(6)
+    same(ahead, forecast_of(ahead.index, expected.prediction))
 
 
 def test_a_series_without_origins_inside_has_the_usual_calibration():
@@ -693,7 +691,7 @@ def test_update_is_that_of_the_members():
     assert model.update(y[66:]) is model
     for got, expected in zip(model.models_, members, strict=True):
         assert got.n_rows == expected.n_rows
-        same(steps_of(got, 4), steps_of(expected, 4))
+        same(ahead_of(got, 4), ahead_of(expected, 4))
     same(shared.forecast(3), before)
 
 

@@ -9,6 +9,7 @@ from scipy.stats import norm
 from sklearn.base import clone
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor, baselines
+from forecast_unc.distributions.forecast import prediction_of
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.choose.specification import Averaging
@@ -22,19 +23,24 @@ GP = GPRegressor(lengthscales=3.0, noise_std=0.5)
 def normal(widths, mean=0.0):
     """A forecast whose 95 % bands have these widths."""
     std = np.asarray(widths) / BAND
-    return Forecast(pd.RangeIndex(len(std)), np.full(len(std), mean), np.diag(std**2))
+    index = pd.RangeIndex(len(std))
+    return Forecast(index, np.full(len(std), mean), np.diag(std**2))
+
+
+def steps_of(widths, mean=0.0):
+    return prediction_of(normal(widths, mean))
 
 
 def lognormal(stds):
     """A forecast of median 1 whose logarithms have these stds: mean exp(std^2 / 2)."""
     stds = np.asarray(stds)
-    index = pd.RangeIndex(len(stds))
-    return Forecast(index, 0 * stds, np.diag(stds**2), transform=PowerTransform(0.0))
+    index, log = pd.RangeIndex(len(stds)), PowerTransform(0.0)
+    return Forecast(index, 0 * stds, np.diag(stds**2), transform=log)
 
 
 def shares(rule, *widths, ahead=1):
     horizon = max(map(len, widths))
-    forecasts = [normal(w) if len(w) else None for w in widths]
+    forecasts = [steps_of(w) if len(w) else None for w in widths]
     return shares_by_width(rule, forecasts, horizon, ahead)
 
 
@@ -61,8 +67,8 @@ def test_widths_are_looked_ahead_for_and_then_trail():
 
 
 def test_a_width_lost_to_roundoff_has_all_the_weight():
-    sure = normal([1e-20, 1e-20], mean=1.0)
-    found = shares_by_width(Averaging(True, None, 2), [sure, normal([1.0, 1.0])], 2, 1)
+    sure = steps_of([1e-20, 1e-20], mean=1.0)
+    found = shares_by_width(Averaging(True, None, 2), [sure, steps_of([1.0, 1.0])], 2, 1)
     np.testing.assert_array_equal(found, [[1, 1], [0, 0]])
 
 
@@ -74,7 +80,7 @@ def test_what_is_wider_than_the_yardstick_allows_is_dropped():
     rule = Averaging(False, 4.0, 1)
     found = shares(rule, [1.0, 1.1], [3.9, 4.5], [0.3, 4.3])
     np.testing.assert_array_equal(found, [[1, 1], [0, 0], [1, 1]])
-    forecasts = [normal([w, w]) for w in (1.0, 3.9, 9.0)]
+    forecasts = [steps_of([w, w]) for w in (1.0, 3.9, 9.0)]
     found = shares_by_width(rule, forecasts, 2, 1, np.array([1.0, 2.5]))
     np.testing.assert_array_equal(found, [[1, 1], [1, 1], [0, 1]])
     found = shares_by_width(rule, forecasts, 2, 1, np.array([0.2, 0.2]))
@@ -93,14 +99,15 @@ def test_guards_see_the_widths_that_weights_see():
 def test_a_mean_of_a_tail_drops_a_member_for_good():
     """Mean over median is exp(s^2 / 2), beyond exp(2) where the log std s is more than 2."""
     rule = Averaging(False, 1e9)
-    exploding, calm = lognormal([1.0, 1.99, 2.01, 0.5]), normal([2.0] * 4, mean=1.0)
+    exploding = prediction_of(lognormal([1.0, 1.99, 2.01, 0.5]))
+    calm = steps_of([2.0] * 4, mean=1.0)
     found = shares_by_width(rule, [exploding, calm], 4, 1)
     np.testing.assert_array_equal(found, [[1, 1, 0, 0], [1, 1, 1, 1]])
     # where all explode, the narrowest stays; a median that is not positive tells nothing
-    worse = lognormal([3.0] * 4)
+    worse = prediction_of(lognormal([3.0] * 4))
     both = shares_by_width(rule, [exploding, worse], 4, 1)
     np.testing.assert_array_equal(both, [[1, 1, 1, 1], [0, 0, 0, 0]])
-    below = shares_by_width(rule, [normal([1.0], mean=-1.0), normal([1.0], mean=-9.0)], 1, 1)
+    below = shares_by_width(rule, [steps_of([1.0], mean=-1.0), steps_of([1.0], mean=-9.0)], 1, 1)
     np.testing.assert_array_equal(below, [[1], [1]])
 
 
@@ -218,10 +225,12 @@ def test_a_shorter_forecast_that_fails_earlier_is_asked_for_again():
     def ask(steps):
         if steps > 1:
             raise diverged(steps)
-        return normal([1.0])
+        return steps_of([1.0])
 
-    both = average(Averaging(False, 4.0, 1), [ask, lambda h: normal([2.0] * h)], np.ones(2), 3)
-    np.testing.assert_allclose(both.forecast.std, np.array([1.5, 2.0, 2.0]) / BAND, rtol=1e-12)
+    both = average(Averaging(False, 4.0, 1), [ask, lambda h: steps_of([2.0] * h)], np.ones(2), 3)
+    np.testing.assert_allclose(
+        both.prediction.joint.std, np.array([1.5, 2.0, 2.0]) / BAND, rtol=1e-12
+    )
 
 
 def until(step, width):
@@ -230,7 +239,7 @@ def until(step, width):
     def ask(steps):
         if steps >= step:
             raise diverged(step)
-        return normal([width] * steps)
+        return steps_of([width] * steps)
 
     return ask
 
@@ -245,10 +254,10 @@ def test_members_that_all_diverge_early_are_judged_by_their_own_steps():
 
 
 def test_what_diverges_beyond_the_steps_asked_for_is_no_error():
-    asks = [until(5, 1.0), lambda steps: normal([2.0] * steps)]
+    asks = [until(5, 1.0), lambda steps: steps_of([2.0] * steps)]
     ahead = average(Averaging(True, None, 8), asks, np.ones(2), 3)
     # the one that gets through the look-ahead
-    np.testing.assert_allclose(ahead.forecast.std * BAND, 2.0)
+    np.testing.assert_allclose(ahead.prediction.joint.std * BAND, 2.0)
     with pytest.raises(Diverged, match="got 5"):
         average(Averaging(True, None, 8), asks, np.ones(2), 6)
 
@@ -266,8 +275,8 @@ def test_a_member_that_diverges_before_its_first_step_is_asked_once():
         asked.append(steps)
         raise diverged(0)
 
-    ahead = average(Averaging(True, 8.0, 8), [ask, lambda n: normal([2.0] * n)], np.ones(2), 3)
-    np.testing.assert_allclose(ahead.forecast.std * BAND, 2.0)
+    ahead = average(Averaging(True, 8.0, 8), [ask, lambda n: steps_of([2.0] * n)], np.ones(2), 3)
+    np.testing.assert_allclose(ahead.prediction.joint.std * BAND, 2.0)
     assert len(asked) == 1
 
 
@@ -294,29 +303,32 @@ def test_what_weights_were_taken_from_is_known():
     expected = shares_by_width(rule, found.members, 8, 8)
     np.testing.assert_allclose(found.shares, expected, rtol=1e-12)
     assert len(found.reference) == 8
-    assert_first_steps(found.reference, found.forecast)
+    longer, shorter = found.reference.first(3).joint, found.prediction.joint
+    np.testing.assert_allclose(longer.std, shorter.std, rtol=1e-12)
     np.testing.assert_allclose(
-        found.reference.std * BAND, expected.T @ [1.0, 3.0, 2.0] / expected.sum(axis=0), rtol=1e-12
+        found.reference.joint.std * BAND,
+        expected.T @ [1.0, 3.0, 2.0] / expected.sum(axis=0),
+        rtol=1e-12,
     )
     # of others the weights and the reference are those of the widths that decide
     other = average(rule, [until(9, 7.0)] * 4, np.array([1.0, 0.0, 1.0, 1.0]), 3, references=asks)
-    np.testing.assert_allclose(other.forecast.std * BAND, 7.0)
-    pd.testing.assert_frame_equal(other.reference.cov, found.reference.cov)
+    np.testing.assert_allclose(other.prediction.joint.std * BAND, 7.0)
+    np.testing.assert_array_equal(other.reference.joint.cov, found.reference.joint.cov)
     # without a look ahead the reference is what was asked for
     plain = average(rule, asks[:1], np.ones(1), 3, can_look_ahead=False)
-    assert plain.reference is plain.forecast
+    assert plain.reference is plain.prediction
 
 
 def test_a_member_that_runs_away_by_another_propagation_is_dropped_from_there_on():
     """Paths of a logarithm may run away where its exact forecast does not."""
-    calm, wild = normal([1.0] * 4), normal([1.0, 1.0, 9.0, 1.0])
+    calm, wild = steps_of([1.0] * 4), steps_of([1.0, 1.0, 9.0, 1.0])
     exact = [lambda h: calm.first(h)] * 2
     rule = Averaging(False, 4.0, 1)
     asks = [lambda h: calm.first(h), lambda h: wild.first(h)]
-    kept = average(rule, asks, np.ones(2), 4, references=exact).forecast
-    np.testing.assert_allclose(kept.std * BAND, 1.0, rtol=1e-12)
-    alone = average(rule, asks[1:], np.ones(1), 4, references=exact[1:]).forecast
-    np.testing.assert_allclose(alone.std * BAND, [1.0, 1.0, 9.0, 1.0], rtol=1e-12)
+    kept = average(rule, asks, np.ones(2), 4, references=exact).prediction
+    np.testing.assert_allclose(kept.joint.std * BAND, 1.0, rtol=1e-12)
+    alone = average(rule, asks[1:], np.ones(1), 4, references=exact[1:]).prediction
+    np.testing.assert_allclose(alone.joint.std * BAND, [1.0, 1.0, 9.0, 1.0], rtol=1e-12)
 
 
 # The series' own changes
@@ -449,17 +461,17 @@ def test_disagreement_is_true_or_false():
 
 def test_the_averaging_of_the_automatic_choice_has_the_disagreement():
     rule = Averaging(True, 6.0, 1, disagreement=True)
-    asks = [lambda h, m=m: normal([2.0] * h, mean=m) for m in (0.0, 4.0)]
+    asks = [lambda h, m=m: steps_of([2.0] * h, mean=m) for m in (0.0, 4.0)]
     found = average(rule, asks, np.ones(2), 3)
     expected = np.sqrt((2.0 / BAND) ** 2 + 4.0)
-    np.testing.assert_allclose(found.forecast.std, expected, rtol=1e-12)
-    np.testing.assert_allclose(found.reference.std, expected, rtol=1e-12)
+    np.testing.assert_allclose(found.prediction.joint.std, expected, rtol=1e-12)
+    np.testing.assert_allclose(found.reference.joint.std, expected, rtol=1e-12)
 
 
 def test_the_yardstick_says_what_explodes():
     """Not the narrowest: of three that are alike beside it none is dropped."""
     rule = Averaging(False, 6.0, 1)
-    asks = [lambda h, w=w: normal([w] * h) for w in (1.0, 20.0, 21.0, 700.0)]
+    asks = [lambda h, w=w: steps_of([w] * h) for w in (1.0, 20.0, 21.0, 700.0)]
     found = average(rule, asks, np.ones(4), 2, yardstick=np.array([4.0, 100.0]))
     np.testing.assert_array_equal(found.shares, [[1, 1], [1, 1], [1, 1], [0, 0]])
     found = average(rule, asks, np.ones(4), 2, yardstick=np.array([4.0, 120.0]))

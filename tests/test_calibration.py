@@ -4,6 +4,7 @@ import copy
 import functools
 import pickle
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -20,6 +21,7 @@ from forecast_unc import (
     RVMRegressor,
     load_model,
 )
+from forecast_unc.distributions.forecast import forecast_of, prediction_of
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.pool import calibration as module
 from forecast_unc.forecasting.pool.backcast import Rolling, rolling_forecasts
@@ -32,7 +34,7 @@ from forecast_unc.forecasting.pool.calibration import (
 )
 from forecast_unc.forecasting.pool.weights import average, own_changes
 from forecast_unc.regression.predictor import ScikitLearnRegressor
-from tests.members import in_turn
+from tests.members import ahead_of, in_turn, predicted
 from tests.test_first_steps import assert_first_steps
 
 N = 72
@@ -52,6 +54,16 @@ def series(n=N, gaps=(), seed=11):
 def reference(h=4, cor=0.5, std=1.0):
     lag = np.abs(np.subtract.outer(np.arange(h), np.arange(h)))
     return Forecast(pd.RangeIndex(h), np.zeros(h), std**2 * cor**lag)
+
+
+def made(forecast, change):
+    """A forecast of another joint distribution."""
+    prediction = prediction_of(forecast)
+    return forecast_of(forecast.index, prediction.changed(change(prediction.joint)))
+
+
+def conformal_of(forecast, z):
+    return made(forecast, partial(conformal, errors=errors(z)))
 
 
 def errors(z, level=0.0):
@@ -83,21 +95,21 @@ def factor_by_hand(z, level, h):
 def test_factors_are_those_of_the_equation(rng, size, level):
     z = size * rng.standard_normal((9, 6))
     z[2, 0] = z[5, 3:] = np.nan
-    found = calibration(errors(z, level), reference(6), 4)
+    found = calibration(errors(z, level), reference(6)._joint, 4)
     expected = [factor_by_hand(z, level, h) for h in range(1, 7)]
     np.testing.assert_allclose(found.factor, expected, rtol=1e-12)
 
 
 def test_errors_of_recent_origins_count_most():
     later = np.repeat([[0.5], [2.0]], 5, axis=0)
-    wider, narrower = (calibration(errors(z), reference(1), 1) for z in (later, later[::-1]))
+    wider, narrower = (calibration(errors(z), reference(1)._joint, 1) for z in (later, later[::-1]))
     assert wider.factor > 1.2 * narrower.factor
 
 
 def test_no_errors_leave_what_is_known_without():
     """The mean factor of bands of such a level, where four origins would say nothing."""
     for z in (np.zeros((0, 5)), np.full((7, 5), np.nan)):
-        found = calibration(errors(z), reference(5), 4)
+        found = calibration(errors(z), reference(5)._joint, 4)
         b = module._BETA
         expected = np.exp(0.5 * (b[0] + b[2] / np.sqrt(5.0)))
         np.testing.assert_allclose(found.factor, expected, rtol=1e-12)
@@ -108,16 +120,16 @@ def test_no_errors_leave_what_is_known_without():
 def test_a_step_without_errors_takes_those_of_the_steps_before():
     z = np.full((6, 9), np.nan)
     z[:, 0] = 1.3
-    found = calibration(errors(z), reference(9), 4).factor
+    found = calibration(errors(z), reference(9)._joint, 4).factor
     # steps 2 and 3 begin at step 1; of the later ones none has an error
-    everywhere = calibration(errors(np.full((6, 9), 1.3)), reference(9), 4).factor
+    everywhere = calibration(errors(np.full((6, 9), 1.3)), reference(9)._joint, 4).factor
     np.testing.assert_allclose(found, everywhere, rtol=1e-12)
 
 
 def test_errors_that_overlap_count_less():
     """Of errors above the usual size, later steps and fewer values believe less."""
     few, many = (
-        calibration(Errors(np.full((8, 6), 1.2), np.zeros(6), n), reference(6), 4).factor
+        calibration(Errors(np.full((8, 6), 1.2), np.zeros(6), n), reference(6)._joint, 4).factor
         for n in (20, 2000)
     )
     assert (np.diff(few) < 0).all()
@@ -126,9 +138,11 @@ def test_errors_that_overlap_count_less():
 
 def test_larger_errors_and_lower_bands_make_wider_bands(rng):
     z = rng.standard_normal((20, 4))
-    factors = [calibration(errors(s * z), reference(), 4).factor for s in (0.8, 1.0, 1.3)]
+    factors = [calibration(errors(s * z), reference()._joint, 4).factor for s in (0.8, 1.0, 1.3)]
     assert (np.diff(factors, axis=0) > 0).all()
-    factors = [calibration(errors(z, level), reference(), 4).factor for level in (-0.5, 0.0, 0.8)]
+    factors = [
+        calibration(errors(z, level), reference()._joint, 4).factor for level in (-0.5, 0.0, 0.8)
+    ]
     assert (np.diff(factors, axis=0) > 0).all()
 
 
@@ -137,13 +151,13 @@ def test_no_single_error_decides(rng):
     z[3, 0] = 6.0
     far = z.copy()
     far[3, 0] = 1e6
-    a, b = (calibration(errors(each), reference(), 4) for each in (z, far))
+    a, b = (calibration(errors(each), reference()._joint, 4) for each in (z, far))
     np.testing.assert_allclose(a.factor, b.factor, rtol=1e-12)
     assert a.correlation == b.correlation
 
 
 def test_errors_of_zero_are_finite():
-    found = calibration(errors(np.zeros((12, 4))), reference(), 4)
+    found = calibration(errors(np.zeros((12, 4))), reference()._joint, 4)
     assert np.isfinite(found.factor).all()
     assert (found.factor > 0).all()
     assert found.correlation == 0.0
@@ -169,7 +183,7 @@ def shown(z):
 @pytest.mark.parametrize("before", [0.2, 0.8])
 def test_a_share_of_the_difference_of_the_correlations_is_believed(rho, before):
     z, ahead = correlated(rho), reference(4, before)
-    r = calibration(errors(z), ahead, 4).correlation
+    r = calibration(errors(z), ahead._joint, 4).correlation
     was = np.mean([before, before, before, before**2, before**2, before**3])
     clipped = np.clip(z, -6, 6)
     target = was + module._BELIEVED * (shown(clipped) - was)
@@ -183,7 +197,7 @@ def test_correlations_are_of_the_steps_looked_ahead_for_alone():
     z = correlated(0.5, 50, 9)
     spoiled = z.copy()
     spoiled[:, 4:] = 1e3
-    found = [calibration(errors(each), reference(9), 4).correlation for each in (z, spoiled)]
+    found = [calibration(errors(each), reference(9)._joint, 4).correlation for each in (z, spoiled)]
     assert found[0] == found[1]
 
 
@@ -195,7 +209,7 @@ def test_the_change_of_correlations_is_between_their_ends(z, before):
         cor = np.array([[1, -0.9, 0.8, -0.7], [-0.9, 1, -0.9, 0.8]])
         cor = (-0.9) ** np.abs(np.subtract.outer(np.arange(4), np.arange(4)))
     ahead = Forecast(pd.RangeIndex(4), np.zeros(4), cor)
-    r = calibration(errors(z), ahead, 4).correlation
+    r = calibration(errors(z), ahead._joint, 4).correlation
     assert -1.0 <= r <= 1.0
     ahead.recalibrated(np.ones(4), correlation=r)
     if before < 0:
@@ -207,7 +221,7 @@ def test_the_change_of_correlations_is_between_their_ends(z, before):
 
 
 def test_a_single_step_has_no_correlation():
-    assert calibration(errors(np.ones((9, 1))), reference(1), 4).correlation == 0.0
+    assert calibration(errors(np.ones((9, 1))), reference(1)._joint, 4).correlation == 0.0
 
 
 # Degrees of freedom
@@ -248,11 +262,11 @@ def test_heavy_tails_have_fewer_degrees_of_freedom():
 
 def test_calibration_beyond_its_last_factor_takes_that_one():
     plain = reference(5)
-    changed = Calibration(np.array([1.0, 2.0]), 4.0, 0.0).of(plain)
+    changed = made(plain, Calibration(np.array([1.0, 2.0]), 4.0, 0.0).of)
     expected = plain.recalibrated([1.0, 2.0, 2.0, 2.0, 2.0], dof=4.0)
     pd.testing.assert_frame_equal(changed.cov, expected.cov)
-    fewer = Calibration(np.array([1.0, 2.0, 3.0]), 4.0, 0.2).of(plain.first(2))
-    assert_first_steps(Calibration(np.array([1.0, 2.0, 3.0]), 4.0, 0.2).of(plain), fewer)
+    longer = Calibration(np.array([1.0, 2.0, 3.0]), 4.0, 0.2).of
+    assert_first_steps(made(plain, longer), made(plain.first(2), longer))
 
 
 # Conformal
@@ -260,7 +274,7 @@ def test_calibration_beyond_its_last_factor_takes_that_one():
 
 def test_conformal_takes_the_sizes_of_the_errors(rng):
     z, plain = rng.standard_normal((15, 3)), reference(3, std=2.0)
-    found = conformal(plain, errors(z))
+    found = conformal_of(plain, z)
     expected = plain.conformal(np.abs(z).T)
     q = np.linspace(0.01, 0.99, 25)
     np.testing.assert_allclose(found.quantile(q), expected.quantile(q), rtol=1e-9)
@@ -273,7 +287,7 @@ def test_conformal_steps_with_fewer_errors():
     z[10:, 1] = np.nan
     z[7:, 2] = np.nan
     plain = reference(6)
-    found = conformal(plain, errors(z))
+    found = conformal_of(plain, z)
     own = np.append(0.0, np.sort(np.abs(z[:10, 1])))
     scores = stats.norm.ppf(0.5 + 0.5 * np.arange(11) / 11)
     for i in range(1, 16):
@@ -292,13 +306,13 @@ def test_conformal_bands_of_a_step_do_not_depend_on_those_after_it(rng):
     z[:4, 0] = np.nan
     plain, q = reference(3), np.linspace(0.05, 0.95, 7)
     for n in (1, 2):
-        fewer = conformal(plain.first(n), errors(z[:, :n])).quantile(q)
-        np.testing.assert_allclose(conformal(plain, errors(z)).quantile(q)[:n], fewer, rtol=1e-12)
+        fewer = conformal_of(plain.first(n), z[:, :n]).quantile(q)
+        np.testing.assert_allclose(conformal_of(plain, z).quantile(q)[:n], fewer, rtol=1e-12)
 
 
 def test_conformal_sizes_of_zero_are_small():
     z = np.zeros((10, 2))
-    band = conformal(reference(2), errors(z)).interval(0.5)
+    band = conformal_of(reference(2), z).interval(0.5)
     assert (band["upper"] > 0).all()
     assert (band["upper"] < 0.01).all()
 
@@ -310,7 +324,7 @@ def test_conformal_needs_errors(k):
         f"{k} from origins inside the series. Use True, or give more history."
     )
     with pytest.raises(ValueError, match=message):
-        conformal(reference(), errors(np.ones((k, 4))))
+        conformal(reference()._joint, errors(np.ones((k, 4))))
     y = series(14)
     model = Forecaster(GP, lags=4, calibrate="conformal").fit(y)
     with pytest.raises(ValueError, match="calibrate must not be 'conformal' with fewer than 8"):
@@ -324,7 +338,7 @@ def test_conformal_needs_errors(k):
 def test_errors_are_those_of_rolling_forecasts_in_units_of_the_band(transform):
     y = series()
     models = [Forecaster(GP, lags=p, transform=transform).fit(y).models_[0] for p in (2, 4)]
-    members = [m.forecast(m.history.future(5)) for m in models]
+    members, own = [predicted(m, 5) for m in models], [ahead_of(m, 5) for m in models]
     shares = np.array([[0.5, 0.5, 0.9, 0.9, 1.0], [0.5, 0.5, 0.1, 0.1, 0.0]])
     found = rolling_errors(Rolling(tuple(models)), members, shares)
     origins = Rolling(tuple(models)).origins
@@ -335,7 +349,7 @@ def test_errors_are_those_of_rolling_forecasts_in_units_of_the_band(transform):
                 assert np.isnan(found.z[row, h])
                 continue
             center, unit = 0.0, 0.0
-            for model, member, share in zip(models, members, shares[:, h], strict=True):
+            for model, member, share in zip(models, own, shares[:, h], strict=True):
                 rolled = rolling_forecasts(model, origins[row : row + 1], 5)
                 band = member.interval(HALF).iloc[h]
                 # the width on the scale, at the rolling forecast and at the one at the end
@@ -346,7 +360,7 @@ def test_errors_are_those_of_rolling_forecasts_in_units_of_the_band(transform):
                 center += share * then
                 unit += share * width * (then / now) ** exponent
             assert found.z[row, h] == pytest.approx((y.iloc[origin + h] - center) / unit, rel=1e-8)
-    widths = [m.interval(HALF).to_numpy() @ [-0.5, 0.5] for m in members]
+    widths = [m.interval(HALF).to_numpy() @ [-0.5, 0.5] for m in own]
     unit = shares[0] * widths[0] + shares[1] * widths[1]
     np.testing.assert_allclose(found.level, np.log(y.var(ddof=0) / unit**2), rtol=1e-10)
 
@@ -354,7 +368,7 @@ def test_errors_are_those_of_rolling_forecasts_in_units_of_the_band(transform):
 def test_members_that_end_count_as_far_as_they_go():
     y = series()
     models = tuple(Forecaster(GP, lags=p).fit(y).models_[0] for p in (2, 4, 3))
-    members = [m.forecast(m.history.future(4)) for m in models]
+    members = [predicted(m, 4) for m in models]
     shares = np.full((3, 4), 1 / 3)
     half = np.array([[1 / 3] * 2 + [0.0] * 2, [1 / 3] * 4, [0.0] * 4])
     short = rolling_errors(Rolling(models), [members[0].first(2), members[1], None], shares)
@@ -374,17 +388,16 @@ def test_where_box_cox_ends_there_is_no_unit():
     index = model.history.future(2).index
     at_zero = Forecast(index, [-2.2, 3.0], np.eye(2), transform=PowerTransform(0.5))
     assert at_zero.median.iloc[0] == 0.0
-    found = rolling_errors(Rolling((model,)), [at_zero], np.ones((1, 2)))
+    found = rolling_errors(Rolling((model,)), [prediction_of(at_zero)], np.ones((1, 2)))
     assert np.isnan(found.z[:, 0]).all()
     assert np.isfinite(found.z[:-1, 1]).all()
-    made = calibration(found, at_zero, 2)
-    assert np.isfinite(made.factor).all()
+    assert np.isfinite(calibration(found, at_zero._joint, 2).factor).all()
 
 
 def test_errors_against_what_was_not_observed_are_nan():
     y = series(gaps=(50, 60))
     (model,) = Forecaster(GP, lags=2).fit(y).models_
-    member = model.forecast(model.history.future(3))
+    member = predicted(model, 3)
     found = rolling_errors(Rolling((model,)), [member], np.ones((1, 3)))
     origins = Rolling((model,)).origins
     times = origins[:, None] + np.arange(3)
@@ -468,13 +481,13 @@ def test_the_forecast_is_recalibrated_by_hand(name):
     before = plain.forecast(6)
     horizon = max(6, model.ensemble_.rules.averaging.look_ahead)
     rule = model.ensemble_.rules.averaging
-    asks = [lambda h, m=m: m.forecast(m.history.future(h)) for m in model.models_]
+    asks = [partial(predicted, m) for m in model.models_]
     changes = own_changes(model.ensemble_.history.y, horizon)
     averaged = average(rule, asks, model.weights_, horizon, yardstick=changes)
     found = rolling_errors(
         Rolling(model.models_), averaged.members, averaged.shares, rule.disagreement
     )
-    made = calibration(found, averaged.reference, rule.look_ahead)
+    made = calibration(found, averaged.reference.joint, rule.look_ahead)
     expected = before.recalibrated(made.factor[:6], dof=made.dof, correlation=made.correlation)
     np.testing.assert_allclose(ahead.cov, expected.cov, rtol=1e-8)
     np.testing.assert_allclose(ahead.median, before.median, rtol=1e-12)
@@ -584,9 +597,12 @@ def test_update_is_the_calibration_of_the_longer_series():
     updated = fitted("levels", True, y[:72]).update(y[72:])
     (model,) = updated.models_
     assert Rolling((model,)).origins[-1] == 89
-    member = model.forecast(model.history.future(4))
-    made = calibration(rolling_errors(Rolling((model,)), [member], np.ones((1, 4))), member, 4)
-    expected = member.recalibrated(made.factor, dof=made.dof, correlation=made.correlation)
+    member = predicted(model, 4)
+    found = rolling_errors(Rolling((model,)), [member], np.ones((1, 4)))
+    made = calibration(found, member.joint, 4)
+    expected = ahead_of(model, 4).recalibrated(
+        made.factor, dof=made.dof, correlation=made.correlation
+    )
     found = updated.forecast(4, propagation="exact")
     np.testing.assert_allclose(found.cov, expected.cov, rtol=1e-9)
 

@@ -2,6 +2,7 @@
 
 import functools
 import pickle
+from dataclasses import replace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.stats import norm
 from sklearn.linear_model import BayesianRidge
 
 from forecast_unc import Forecast, Forecaster, datasets
+from forecast_unc.distributions.forecast import forecast_of, prediction_of
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.regression.posterior import Unstable
 from tests import oracles
@@ -33,7 +35,14 @@ class Given:
 
 def forecast(mean=MEAN, cov=COV, propagation="exact", paths=None, **options):
     made = Forecast(pd.RangeIndex(len(mean)), mean, cov, **options)
-    return made._made(propagation, Given(MEAN, COV) if paths is None else paths)
+    return with_paths(made, Given(MEAN, COV) if paths is None else paths, propagation)
+
+
+def with_paths(forecast, draw, propagation="exact"):
+    """The forecast as if a model had made it by a propagation, whose paths are drawn so."""
+    made = prediction_of(forecast)
+    joint = replace(made.joint, draw=draw)
+    return forecast_of(forecast.index, replace(made, joint=joint, propagation=propagation))
 
 
 @functools.cache

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster
+from forecast_unc.distributions.forecast import forecast_of
 from forecast_unc.forecasting.choose.choice import Choice
 from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.pool.pool import Ensemble
@@ -155,9 +156,10 @@ def test_a_run_scores_what_one_would_fit_by_hand(data, monkeypatch, capsys):
         assert 0 < len(lagged) < len(whole.models)
         chosen = Choice(lagged, whole.rules, CompleteRows(whole.history.y))
         part = Ensemble.fit(chosen, whole.history)
+        future = part.history.future(HORIZON)
         ahead = {
             "default": forecaster.forecast(HORIZON),
-            "without smoothing": part.forecast(part.history.future(HORIZON), Method()),
+            "without smoothing": forecast_of(future.index, part.predict(future, Method())),
         }
         scale = np.abs(np.diff(past)).mean()
         for rule, forecast in ahead.items():

@@ -13,6 +13,7 @@ from forecast_unc.forecasting.models.counts import (
     filtered,
     log_size,
 )
+from tests.members import ahead_of
 
 
 @pytest.fixture
@@ -89,7 +90,7 @@ def test_forecast_is_that_of_its_paths(parts):
     np.testing.assert_allclose(ahead.cdf(k).iloc[0], [(paths <= v).mean() for v in k], atol=3e-3)
     assert ahead.mean.iloc[0] == pytest.approx(paths.mean(), rel=0.01)
     assert ahead.std.iloc[2] == pytest.approx(paths.std(), rel=0.01)
-    before = own.forecast(model.ensemble_.history.future(6))  # before it is rounded
+    before = ahead_of(own, 6)  # before it is rounded
     assert before.std.iloc[2] == pytest.approx(paths.std(), rel=0.01)
     assert before.mean.iloc[2] == pytest.approx(paths.mean(), rel=0.01)
     unrounded = before._joint.draw(200_000, 1)

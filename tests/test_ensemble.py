@@ -18,7 +18,7 @@ from forecast_unc.forecasting.models.effects import CalendarEffects, ExogEffects
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.pool.weights import own_changes, shares_by_width
 from forecast_unc.series import rows
-from tests.members import in_turn, on_lags, smoothing
+from tests.members import ahead_of, in_turn, on_lags, predicted, smoothing
 from tests.recursions import NAMED
 
 
@@ -53,12 +53,12 @@ def test_weights_are_those_of_the_exact_forecasts(name, kind):
     model, steps = fitted(name, calibrate=False), 6
     rule = model.ensemble_.rules.averaging
     horizon = max(steps, rule.look_ahead)
-    exact = [one.forecast(one.history.future(horizon)) for one in model.models_]
+    exact = [predicted(one, horizon) for one in model.models_]
     changes = own_changes(model.ensemble_.history.y, horizon)
     shares = shares_by_width(rule, exact, horizon, rule.look_ahead, changes)
     shares = shares[:, :steps] * model.weights_[:, None]
     method = Method(kind, True, 20, 0)
-    apart = [one.forecast(one.history.future(steps), method) for one in model.models_]
+    apart = [ahead_of(one, steps, method) for one in model.models_]
     expected = Forecast.average(apart, shares, disagreement=True)
     ahead = model.forecast(steps, propagation=kind, n_samples=20, random_state=0)
     np.testing.assert_allclose(ahead.mean, expected.mean, rtol=1e-12)
@@ -235,7 +235,7 @@ def test_the_mean_of_a_short_lognormal_series_means_something(seed):
     y = pd.Series(np.exp(0.6 * rng.standard_normal(15)), index)
     model = Forecaster(calibrate=False).fit(y)
     ahead, limit = model.forecast(10), np.exp(2) * (1 + 1e-9)
-    medians = np.array([one.forecast(one.history.future(10)).median for one in model.models_])
+    medians = np.array([ahead_of(one, 10).median for one in model.models_])
     assert (ahead.mean <= limit * medians.max(axis=0)).all()
     positive = (medians > 0).all(axis=0)
     assert (ahead.mean[positive] <= limit * ahead.median[positive]).all()

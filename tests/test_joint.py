@@ -11,6 +11,7 @@ from scipy import special, stats
 
 from forecast_unc import Forecast
 from forecast_unc.distributions import marginals
+from forecast_unc.distributions.forecast import forecast_of
 from forecast_unc.distributions.joint import Joint, score_correlations
 from forecast_unc.distributions.marginals import (
     Affine,
@@ -23,6 +24,7 @@ from forecast_unc.distributions.marginals import (
     solve,
 )
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.distributions.sums import linear
 
 H = 3
@@ -220,7 +222,7 @@ def test_sums_have_the_mean_and_the_variance(ahead, weights):
 
 def test_sums_have_about_the_quantiles_of_their_paths(kind, ahead):
     cor = np.array([[1.0, 0.8, 0.6], [0.8, 1.0, 0.8], [0.6, 0.8, 1.0]])
-    ahead = Forecast._of(ahead.index, Joint.of(ahead._joint.q, cor), "y")
+    ahead = forecast_of(ahead.index, Prediction(Joint.of(ahead._joint.q, cor), "y"))
     total, p = ahead.aggregate("sum"), np.array([0.05, 0.25, 0.5, 0.75, 0.95])
     paths = ahead.sample(100_000, random_state=1).to_numpy().sum(axis=0)
     away = (total.quantile(p).to_numpy()[0] - np.quantile(paths, p)) / total.std.item()
@@ -235,7 +237,7 @@ def test_groups_have_their_covariance(kind):
     longer = replace(base, paths=None, parts=None)
     at = np.array([0, 1, 2, 1])
     cor = longer.cor[np.ix_(at, at)] * 0.9 + 0.1 * np.eye(4)
-    ahead = Forecast._of(index, Joint.of(longer.q[at], cor), "y")
+    ahead = forecast_of(index, Prediction(Joint.of(longer.q[at], cor), "y"))
     years = ahead.aggregate("mean", freq="Y", partial="keep")
     matrix = np.array([[0.5, 0.5, 0.0, 0.0], [0.0, 0.0, 0.5, 0.5]])
     np.testing.assert_allclose(years.cov, matrix @ ahead.cov @ matrix.T, rtol=1e-6)

@@ -14,6 +14,7 @@ from forecast_unc.forecasting.horizon import paths as horizon_paths
 from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models import lagged as model_module
 from forecast_unc.regression.kernels import inverse, lower_root
+from tests.members import ahead_of, predicted
 from tests.test_first_steps import assert_first_steps
 
 GP = GPRegressor(lengthscales=3.0, noise_std=0.5)
@@ -77,13 +78,13 @@ def test_an_average_of_several_keeps_no_paths(fitted):
 
 def test_a_path_beyond_a_float_has_diverged(monkeypatch, fitted):
     (model,) = fitted("log").models_
-    drawn = model.forecast(model.history.future(4), Method("monte_carlo", True, 20, 0))
+    drawn = ahead_of(model, 4, Method("monte_carlo", True, 20, 0))
     levels = np.log(drawn.paths.to_numpy())
     joint = LevelJoint(levels.mean(axis=1), np.cov(levels), None, levels)
     levels[2, 7] = 800.0
     monkeypatch.setattr(model_module, "propagate", lambda *_: joint)
     with pytest.raises(Diverged, match="paths must be finite in units of y; got inf at step 3"):
-        model.forecast(model.history.future(4), Method("monte_carlo"))
+        predicted(model, 4, Method("monte_carlo"))
 
 
 @pytest.mark.parametrize("rank", [0, 1, 4, 6])
@@ -146,14 +147,14 @@ def test_the_oldest_rows_leave_for_what_is_taken_in_later(monkeypatch):
 
 def test_a_fitted_model_makes_others(y):
     (model,) = Forecaster(GP, lags=2).fit(y[:60]).models_
-    ahead, history = model.forecast(model.history.future(3)), model.history
+    ahead, history = ahead_of(model, 3), model.history
     longer = history.followed_by(y[60:])
     extended, moved = model.extend(longer), model.at(longer)
     assert (model.n_rows, extended.n_rows, moved.n_rows) == (58, 78, 58)
     assert model.history is history
     assert moved.regressor is model.regressor
     assert extended.regressor is not model.regressor
-    again = model.forecast(history.future(3))
+    again = ahead_of(model, 3)
     pd.testing.assert_frame_equal(again.cov, ahead.cov)
     with pytest.raises(dataclasses.FrozenInstanceError):
         model.n_rows = 3

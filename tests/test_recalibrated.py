@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 
 from forecast_unc import Combination, Forecast, Forecaster, GPRegressor
+from forecast_unc.distributions.forecast import forecast_of, prediction_of
 from forecast_unc.distributions.power import PowerTransform
-from tests.test_check import Given
+from tests.test_check import Given, with_paths
 from tests.test_first_steps import assert_first_steps
 
 H = 4
@@ -346,7 +347,7 @@ def test_a_calibrated_forecast_is_checked_as_it_was_before(models, name):
 def test_an_average_of_calibrated_forecasts_is_checked_as_it_was_before():
     cov = np.array([[1.0, 0.4], [0.4, 2.0]])
     members = [
-        Forecast(pd.RangeIndex(2), [m, m], cov)._made("exact", Given(np.full(2, m), cov))
+        with_paths(Forecast(pd.RangeIndex(2), [m, m], cov), Given(np.full(2, m), cov))
         for m in (0.0, 3.0)
     ]
     changed = [m.recalibrated([3.0, 3.0], dof=4.0) for m in members]
@@ -360,7 +361,8 @@ def test_an_average_of_calibrated_forecasts_is_checked_as_it_was_before():
 
 @pytest.mark.parametrize("weights", ["sum", [1.0, 0.0, -1.0, 0.0]], ids=str)
 def test_a_sum_of_calibrated_steps_is_checked_as_it_was_before(models, weights):
-    ahead, before = models["calibrated"].forecast(4), models["calibrated"].forecast(4)._before
+    ahead = models["calibrated"].forecast(4)
+    before = forecast_of(ahead.index, prediction_of(ahead).before)
     found = ahead.aggregate(weights).check(200, 3)
     pd.testing.assert_frame_equal(found.frame, before.aggregate(weights).check(200, 3).frame)
     again = ahead.recalibrated(np.full(4, 2.0)).aggregate(weights).check(200, 3)

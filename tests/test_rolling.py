@@ -18,7 +18,7 @@ from forecast_unc.forecasting.pool.backcast import (
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from forecast_unc.series.history import History
 from forecast_unc.series.rows import interpolated
-from tests.members import rows_of
+from tests.members import ahead_of, rows_of
 
 N, STEPS = 72, 5
 GP = GPRegressor(lengthscales=3.0, noise_std=0.5)  # nothing to search
@@ -193,7 +193,7 @@ def test_they_are_naive_forecasts_of_the_same_model():
         one_step = _one_step(model.specification, model.differencing, regressor)
         history, past = model.history.part(0, 60), model.past.before(60)
         then = replace(model, history=history, past=past, regressor=regressor, one_step=one_step)
-        ahead = then.forecast(history.future(STEPS), Method("naive"))
+        ahead = ahead_of(then, STEPS, Method("naive"))
         found = rolling_forecasts(model, np.array([60]), STEPS)
         np.testing.assert_allclose(found.value[0], ahead.median, rtol=1e-8)
 
@@ -261,8 +261,8 @@ def test_models_that_start_from_what_is_known():
     assert np.isnan(late.past.levels[69])
     stds = pd.Series(np.where(np.arange(N) == 71, 0.5, 0.0), y.index)
     (noisy,) = Forecaster(GP, lags=3).fit(y, y_std=stds).models_
-    exact = noisy.from_known().forecast(noisy.history.future(4))
-    pd.testing.assert_frame_equal(exact.cov, model.forecast(model.history.future(4)).cov)
+    exact = ahead_of(noisy.from_known(), 4)
+    pd.testing.assert_frame_equal(exact.cov, ahead_of(model, 4).cov)
 
 
 def test_training_rows_are_times_inputs_and_targets():

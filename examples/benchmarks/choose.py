@@ -25,6 +25,7 @@ from threadpoolctl import threadpool_limits
 from tqdm.auto import tqdm
 
 from forecast_unc import Forecaster, scores
+from forecast_unc.distributions.forecast import forecast_of
 from forecast_unc.forecasting.choose.specification import (
     CountSpecification,
     MemberSpecification,
@@ -170,7 +171,8 @@ def evaluate(series: Series, window: Window, rules: Sequence[str]) -> list[dict[
 def scores_of(ensemble: Ensemble, series: Series, window: Window) -> dict[str, float]:
     """Scores of the averaged forecast of a window, of its values that are known."""
     known = ~np.isnan(window.actual)
-    ahead = ensemble.forecast(ensemble.history.future(series.horizon), Method())
+    future = ensemble.history.future(series.horizon)
+    ahead = forecast_of(future.index, ensemble.predict(future, Method()))
     found = scored(
         window._replace(actual=window.actual[known]), at_levels(ahead)[known], series.season
     )

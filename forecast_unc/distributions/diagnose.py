@@ -14,6 +14,7 @@ from forecast_unc._typing import Array, Axes, Flags
 from forecast_unc.distributions.average import average
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.picture import current_axes, finish
+from forecast_unc.distributions.prediction import Prediction
 
 # What matters, beyond two Monte Carlo errors. A std 10 % off costs a 95 % interval 1.6 to 2.2
 # points of coverage, and a mean .15 stds off .5; both are a KL divergence of .01.
@@ -88,6 +89,23 @@ class Check:
         ax.set(xlabel="step", ylabel="error / std of the sample paths")
         ax.set_title(f'use "{self.verdict}"', loc="left")
         return finish(ax)
+
+
+def check(
+    prediction: Prediction, labels: Sequence[str], n_samples: int, seed: int | None
+) -> tuple[Check, Joint]:
+    """Check before any calibration, and the joint with the moments of the sample paths."""
+    prediction = prediction.uncalibrated()
+    names = prediction.propagations or ("exact",)
+    kind = next((name for name in ("monte_carlo", "mixture") if name in names), names[0])
+    members = prediction.members
+    if not members:
+        return check_model(prediction.joint, labels, kind, n_samples, seed)
+    found = [check(one, labels[: len(one)], n_samples, seed) for one, _, _ in members]
+    pairs = [(one.joint, weight) for one, weight, _ in members]
+    apart = prediction.disagreement
+    checked, drawn = check_average(prediction.joint, pairs, apart, found, labels, kind)
+    return replace(checked, numbers=tuple(member.number for member in members)), drawn
 
 
 def check_model(

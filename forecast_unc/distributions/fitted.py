@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from forecast_unc._typing import Array, Flags, Positions
-from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.forecast import Forecast, forecast_of
+from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.series.times import format_time
 
 
@@ -18,7 +19,7 @@ class PastSteps(NamedTuple):
     """Forecasts of some times of the past, each from the values before it."""
 
     places: Positions  # (k,), of the times in the series
-    forecast: Forecast  # of the k times; only its marginals mean something
+    prediction: Prediction  # of the k times; only its marginals mean something
     known: Flags  # (k,), which of the times it holds for
 
 
@@ -97,5 +98,6 @@ class Fitted:
     def _frame(self, columns: list[Any], ask: Callable[[Forecast], Any]) -> pd.DataFrame:
         values = np.full((len(self), len(columns)), np.nan)
         for part in self._parts:
-            values[part.places[part.known]] = pd.DataFrame(ask(part.forecast))[part.known]
+            forecast = forecast_of(self._index[part.places], part.prediction)
+            values[part.places[part.known]] = pd.DataFrame(ask(forecast))[part.known]
         return pd.DataFrame(values, self._index, columns)

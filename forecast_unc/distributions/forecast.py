@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 import reprlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from itertools import compress
 from typing import Any, Literal, NamedTuple, NoReturn, Self, overload
 
 import numpy as np
@@ -21,15 +18,15 @@ from forecast_unc._checks import RandomState, check_paths, frozen, is_number, nu
 from forecast_unc._text import counted
 from forecast_unc._typing import Array, Axes, Positions
 from forecast_unc.distributions import export, scores
-from forecast_unc.distributions.average import average, check_weights
 from forecast_unc.distributions.condition import condition, reach_of_all
-from forecast_unc.distributions.diagnose import Check, check_average, check_model
-from forecast_unc.distributions.joint import Diverged, Draw, Joint
+from forecast_unc.distributions.diagnose import Check, check
+from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.marginals import LEAST_DOF
 from forecast_unc.distributions.page import forecast_card
 from forecast_unc.distributions.picture import fan
 from forecast_unc.distributions.power import PowerTransform
-from forecast_unc.distributions.sums import extreme, linear
+from forecast_unc.distributions.prediction import Member, Prediction, average
+from forecast_unc.distributions.sums import extreme
 from forecast_unc.distributions.variance_parts import (
     MakeParts,
     check_parts,
@@ -104,17 +101,7 @@ class Forecast:
     ([2.72, 7.39], [4.48, 12.18])
     """
 
-    __slots__ = (
-        "_apart",
-        "_averaged",
-        "_before",
-        "_index",
-        "_joint",
-        "_model",
-        "_name",
-        "_numbers",
-        "_propagation",
-    )
+    __slots__ = ("_index", "_prediction")
 
     _repr_html_ = forecast_card  # in a notebook
     to_nixtla, to_darts = export.nixtla_frame, export.darts_series
@@ -161,14 +148,14 @@ class Forecast:
         if paths is not None:
             paths = frozen("paths", paths, (h, *np.shape(paths)[-1:]))
         joint = Joint.normal(center, spread, transform, parts, paths)
-        self._settle(index, joint, name)
+        self._settle(index, Prediction(joint, name))
 
     def __len__(self) -> int:
         return len(self._index)
 
     def __repr__(self) -> str:
         steps = counted(len(self), "step")
-        return f"Forecast(name={self._name!r}, {self._label(0)} to {self._label(-1)}, {steps})"
+        return f"Forecast(name={self.name!r}, {self._label(0)} to {self._label(-1)}, {steps})"
 
     @property
     def index(self) -> pd.Index[Any]:
@@ -178,17 +165,17 @@ class Forecast:
     @property
     def name(self) -> Any:
         """Name of the series."""
-        return self._name
+        return self._prediction.name
 
     @property
     def propagation(self) -> str | tuple[str, ...] | None:
         """Name of the propagation: a tuple if members differ, None if it is not known."""
-        return self._propagation
+        return self._prediction.propagation
 
     @property
     def model(self) -> str | None:
         """The model, one of the forecaster's ``models_``, as text; None if several or unknown."""
-        return self._model
+        return self._prediction.model
 
     @property
     def mean(self) -> pd.Series[float]:
@@ -243,13 +230,14 @@ class Forecast:
         before the calibration and the bound, which are the average's; those dropped at all steps
         are left out, and there are none if one alone remains.
         """
-        if not self._averaged:
-            return () if self._before is None else self._before.members
         return tuple(
             Share(
-                own.model or f"member {i}", own, pd.Series(w.copy(), self.index, name="weight"), i
+                own.model or f"member {number}",
+                forecast_of(self._index, own),
+                pd.Series(weight.copy(), self.index, name="weight"),
+                number,
             )
-            for i, (own, w) in zip(self._numbers, self._averaged, strict=True)
+            for own, weight, number in self._prediction.averaged
         )
 
     def explain(self) -> pd.DataFrame:
@@ -277,12 +265,13 @@ class Forecast:
         forecast       1.0
         Name: change, dtype: float64
         """
-        shares = self.members or (Share(self._model or "model", self, self.mean * 0.0 + 1.0, 1),)
-        weights = np.array([[one.weight.iloc[0], one.weight.iloc[-1]] for one in shares])
-        means = np.array([self._ends(one.forecast) for one in shares])  # (k, 2)
+        alone = (Member(self._prediction, np.ones(len(self)), 1),)
+        shares = self._prediction.averaged or alone
+        weights = np.array([one.weight[[0, -1]] for one in shares])
+        means = np.array([self._ends(one.prediction) for one in shares])  # (k, 2)
         start = weights[:, 0] @ np.where(weights[:, 0] > 0.0, means[:, 0], 0.0)
         from_start = np.where(weights > 0.0, weights * (means - start), 0.0)
-        changes, own = from_start[:, 1] - from_start[:, 0], self._ends(self)
+        changes, own = from_start[:, 1] - from_start[:, 0], self._ends(self._prediction)
         whole = own[1] - own[0]
         rows = [*np.column_stack([weights, means, changes])]
         rows += [[np.nan] * 4 + [whole - changes.sum()], [1.0, 1.0, *own, whole]]
@@ -290,10 +279,10 @@ class Forecast:
         columns = ["weight_first", "weight_last", "mean_first", "mean_last", "change"]
         return pd.DataFrame(rows, names, columns)
 
-    def _ends(self, other: Forecast) -> list[float]:
-        """Means of another forecast at the first and the last of these steps, NaN if it ended."""
-        mean = other._joint.mean
-        return [mean[0], mean[-1] if len(other) >= len(self) else np.nan]
+    def _ends(self, own: Prediction) -> list[float]:
+        """Means of a prediction at the first and the last of these steps, NaN if it ended."""
+        mean = own.joint.mean
+        return [mean[0], mean[-1] if len(own) >= len(self) else np.nan]
 
     def first(self, n: int) -> Self:
         """Return the forecast of the first ``n`` steps, from 1; of all if there are fewer."""
@@ -384,30 +373,14 @@ class Forecast:
                 raise refusal("forecasts", "be of the same times", got, remedy)
         remedy = "True widens the bands where the members disagree."
         _checks.check_truth("disagreement", disagreement, remedy)
-        return cls._average(members, weights, disagreement, range(1, len(members) + 1))
-
-    @classmethod
-    def _average(
-        cls,
-        members: Sequence[Self],
-        weights: ArrayLike | None,
-        disagreement: bool,
-        numbers: Iterable[int],
-    ) -> Self:
-        """Average forecasts of the same steps, with a number for each."""
-        longest = max(members, key=len)
-        shares = check_weights(weights, [len(m) for m in members], longest._label)
-        used = tuple((m, w) for m, w in zip(members, shares, strict=True) if w.any())
-        if len(used) == 1:
-            return used[0][0]
-        name = longest._name if all(m._name == longest._name for m in members) else None
-        ways = {m._propagation for m, _ in used}
-        way = ways.pop() if len(ways) == 1 else tuple(w for m, _ in used for w in _each_way(m))
-        joint = average([m._joint for m, _ in used], np.array([w for _, w in used]), disagreement)
-        result = cls._of(longest._index, joint, name, way)
-        result._averaged, result._apart = used, disagreement
-        result._numbers = tuple(i for i, w in zip(numbers, shares, strict=True) if w.any())
-        return result
+        made = average(
+            [member._prediction for member in members],
+            weights,
+            disagreement,
+            range(1, len(members) + 1),
+            longest._label,
+        )
+        return cls._of(longest._index, made)
 
     def recalibrated(
         self, factor: ArrayLike, *, dof: float | None = None, correlation: float = 0.0
@@ -466,8 +439,7 @@ class Forecast:
         _checks.check_upper(upper, lower)
         _checks.check_truth("keep_moments", keep_moments, "False leaves the steps where they are.")
         low, high = (np.full(len(self), float(end)) for end in (lower, upper))
-        joint = self._joint.censored(low, high, keep_moments)
-        return self if joint is self._joint else self._changed(joint)
+        return self._changed(self._joint.censored(low, high, keep_moments))
 
     def whole(self) -> Self:
         """Return the forecast of counts: each value rounded to the nearest whole number.
@@ -550,7 +522,8 @@ class Forecast:
                 got = f"an extreme that is the same in all {joint.paths.shape[1]} paths at {place}"
                 remedy = "It is as good as certain: take fewer steps, or the sum."
                 raise refusal("how", "leave what is uncertain", f"{got}, as at a bound", remedy)
-            return self._of(labels, joint, self._name, self._propagation)
+            way = self._prediction.propagation
+            return self._of(labels, Prediction(joint, self.name, way))
         with np.errstate(over="ignore", invalid="ignore"):
             cov = mapped(matrix, self._joint.cov)
             wrong = ~np.isfinite(matrix @ self._joint.mean + cov.diagonal())
@@ -559,12 +532,7 @@ class Forecast:
             got = f"a variance of {cov[at, at]:g} at {format_time(labels, at)}"
             raise refusal("how", must, got, "Divide the series by a constant.")
         _checks.check_positive(cov, lambda i: format_time(labels, i))
-        result = self._of(labels, linear(self._joint, matrix), self._name, self._propagation)
-        before = None if self._before is None else self._before._uncalibrated()
-        if before is not None and before._joint.draw is not None:
-            joint = linear(before._joint, matrix)
-            result._before = self._of(labels, joint, self._name, before._propagation)
-        return result
+        return self._of(labels, self._prediction.combined(matrix))
 
     def condition(self, observed: pd.Series[float]) -> Self:
         r"""Return the forecast of the remaining steps once some values are known.
@@ -598,7 +566,7 @@ class Forecast:
         if not at.size:
             return self
         joint = condition(self._joint, at, values, self._label)
-        return self._of(self._index.delete(np.sort(at)), joint, self._name)
+        return self._of(self._index.delete(np.sort(at)), Prediction(joint, self.name))
 
     def interval(self, coverage: float = 0.9) -> pd.DataFrame:
         """Return the central interval of each step: columns ``lower`` and ``upper``, in units of y.
@@ -752,7 +720,8 @@ class Forecast:
         aggregate of an average), or a path diverges.
         """
         check_paths(n_samples, 100, len(self))
-        return self._checked(n_samples, _checks.one_seed(random_state))[0]
+        labels, seed = self._index.astype(str).tolist(), _checks.one_seed(random_state)
+        return check(self._prediction, labels, n_samples, seed)[0]
 
     def score(self, actual: pd.Series[float], coverage: float = 0.95) -> pd.DataFrame:
         """Score each step against what happened.
@@ -832,111 +801,40 @@ class Forecast:
         return fan(self, coverage, history=history, actual=actual, ax=ax)
 
     @classmethod
-    def _of(cls, *state: Any) -> Self:
-        """The forecast of a joint distribution, with the arguments of :meth:`_settle`."""
+    def _of(cls, index: pd.Index[Any], prediction: Prediction) -> Self:
+        """The forecast of what was predicted for some times."""
         forecast = cls.__new__(cls)
-        forecast._settle(*state)
+        forecast._settle(index, prediction)
         return forecast
 
-    def _settle(
-        self,
-        index: pd.Index[Any],
-        joint: Joint,
-        name: Any,
-        propagation: str | tuple[str, ...] | None = None,
-        model: str | None = None,
-    ) -> None:
-        """Set what a forecast is made of, if each step has a finite, positive variance."""
-        self._index, self._joint, self._name = index.copy(), joint, name
-        self._propagation, self._model = propagation, model
-        self._averaged: tuple[tuple[Self, Array], ...] = ()
-        self._numbers: tuple[int, ...] = ()  # of these
-        self._apart = False  # whether what these disagree about is in the bands
-        self._before: Self | None = None
-        # Up to the diagonal: a step is not to blame for the covariance with a later one.
-        finite = np.isfinite(joint.mean) & np.isfinite(np.tril(joint.cov)).all(axis=1)
-        if (at := _checks.first_true(~finite | (joint.cov.diagonal() <= 0))) is not None:
-            low, high = joint.q(np.array([[-2.0, 2.0]]))[at]
-            got = f"none at {self._label(at)}, where 95 % of y lie from {low:.3g} to {high:.3g}"
-            raise Diverged(
-                "cov",
-                "leave each step a positive, finite variance",
-                got,
-                "The transformed forecast has diverged, or is certain to be at its bound: ask for "
-                "fewer steps, difference the transformed series, or use no transform or bound; if "
-                "its values are this large, divide the series by a constant.",
-                step=at + 1,
-            )
+    def _settle(self, index: pd.Index[Any], prediction: Prediction) -> None:
+        self._index = index.copy()
+        self._prediction = prediction.checked(partial(format_time, index))
+        joint = prediction.joint
         for array in (joint.cor, joint.mean, joint.cov):
             array.setflags(write=False)
 
-    def _made(self, propagation: str, draw: Draw | None, model: str | None = None) -> Self:
-        """Note by which model it was made, before anyone else sees it."""
-        self._joint = replace(self._joint, draw=draw)
-        self._propagation, self._model = propagation, model
-        return self
-
-    def _named(self, model: str) -> Self:
-        named = copy.copy(self)
-        named._model = self._model or model
-        return named
+    @property
+    def _joint(self) -> Joint:
+        return self._prediction.joint
 
     def _changed(self, joint: Joint) -> Self:
-        changed = self._of(self._index, joint, self._name, self._propagation, self._model)
-        changed._before = self
-        return changed
+        changed = self._prediction.changed(joint)
+        return self if changed is self._prediction else self._of(self._index, changed)
 
     def _each(
         self, part: slice | Positions = slice(None), factor: float = 1.0, shift: float = 0.0
     ) -> Self:
         """Forecast of ``factor * y + shift`` at some of the steps, counted from 0."""
-        # a member may end before the others
-        part = part if isinstance(part, slice) else part[part < len(self)]
         at = np.arange(len(self))[part]
-        joint = self._joint.each(at, factor, shift)
-        result = self._of(self._index[part], joint, self._name, self._propagation, self._model)
-        used = [weight[at].any() for _, weight in self._averaged]
-        result._numbers = tuple(compress(self._numbers, used))
-        result._averaged = tuple(
-            (member._each(part, factor, shift), weight[at])
-            for member, weight in compress(self._averaged, used)
-        )
-        result._apart = self._apart
-        if self._before is not None:
-            result._before = self._before._each(part, factor, shift)
-        return result
-
-    def _uncalibrated(self) -> Self:
-        """The forecast of the bands before, of an average of calibrated ones that of those."""
-        if self._before is not None:
-            return self._before._uncalibrated()
-        members = [member._uncalibrated() for member, _ in self._averaged]
-        if all(own is m for own, (m, _) in zip(members, self._averaged, strict=True)):
-            return self
-        weights = np.array([weight for _, weight in self._averaged])
-        return self._average(members, weights, self._apart, self._numbers)
-
-    def _checked(self, n_samples: int, seed: int | None) -> tuple[Check, Joint]:
-        """The check, and the joint distribution with the moments of the sample paths."""
-        before = self._uncalibrated()
-        if before is not self:
-            return before._checked(n_samples, seed)
-        labels = self._index.astype(str).tolist()
-        names = _each_way(self, "exact")
-        kind = next((name for name in ("monte_carlo", "mixture") if name in names), names[0])
-        if not self._averaged:
-            return check_model(self._joint, labels, kind, n_samples, seed)
-        found = [member._checked(n_samples, seed) for member, _ in self._averaged]
-        members = [(member._joint, weight) for member, weight in self._averaged]
-        check, drawn = check_average(self._joint, members, self._apart, found, labels, kind)
-        return replace(check, numbers=self._numbers), drawn
+        return self._of(self._index[part], self._prediction.each(at, factor, shift))
 
     def _band(self, reach: float) -> pd.DataFrame:
         band = self._joint.q(np.array([[-reach, reach]]))
         return pd.DataFrame(band, index=self.index, columns=["lower", "upper"])
 
     def _series(self, values: Array) -> pd.Series[float]:
-        return pd.Series(values.copy(), index=self.index, name=self._name)
+        return pd.Series(values.copy(), index=self.index, name=self.name)
 
     def _label(self, position: int) -> str:
         return format_time(self._index, position)
@@ -970,9 +868,14 @@ class Forecast:
         return np.full(len(self), float(value))
 
 
-def _each_way(forecast: Forecast, otherwise: str = "other") -> tuple[str, ...]:
-    ways = forecast.propagation
-    return ways if isinstance(ways, tuple) else (ways or otherwise,)
+def forecast_of(index: pd.Index[Any], prediction: Prediction) -> Forecast:
+    """The forecast of what was predicted for the first of some times."""
+    return Forecast._of(index[: len(prediction)], prediction)
+
+
+def prediction_of(forecast: Forecast) -> Prediction:
+    """The joint distribution of a forecast, and how it was made."""
+    return forecast._prediction
 
 
 def _number(value: Any, verb: str = "combined", of_zero: type[Exception] = ValueError) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from os import PathLike
 from typing import Any, Literal, Self
@@ -18,7 +18,8 @@ from forecast_unc._checks import check_steps, is_number, one_seed, refusal
 from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import PastSteps
-from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.forecast import Forecast, forecast_of, prediction_of
+from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.choose.specification import Averaging
 from forecast_unc.forecasting.forecaster import Forecaster
@@ -162,22 +163,27 @@ class Combination(Scored):
             options["random_state"] = one_seed(options["random_state"])
         given = _given(exog=exog, exog_cov=exog_cov, exog_std=options.pop("exog_std", None))
 
+        times: list[pd.Index[Any]] = []
+
         def asks(**options: Any) -> list[Ask]:
-            def ask(member: Any, first: int) -> Forecast:
+            def ask(member: Any, first: int) -> Prediction:
                 cut = _first_steps(given, first, steps)
                 forecast: Forecast = member.forecast(first, **cut, **options)
-                return forecast._named(repr(member))
+                times.append(forecast.index)
+                made = prediction_of(forecast)
+                return replace(made, model=made.model or repr(member))
 
             return [partial(ask, member) for member in self.forecasters_]
 
-        return average(
+        averaged = average(
             self._averaging,
             asks(**options),
             self.weights_,
             steps,
             references=[] if not options or propagation == "exact" else asks(),
             can_look_ahead=not given,
-        ).forecast
+        )
+        return forecast_of(max(times, key=len), averaged.prediction)
 
     @property
     def _history(self) -> History:

@@ -19,7 +19,7 @@ from forecast_unc import _checks
 from forecast_unc._checks import RandomState, refusal
 from forecast_unc._notes import Note
 from forecast_unc._typing import Array
-from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.forecast import Forecast, forecast_of
 from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.choose import choice
 from forecast_unc.forecasting.choose.arguments import Arguments, is_auto
@@ -325,7 +325,8 @@ class Forecaster(Scored, Arguments):
         _checks.check_choice("propagation", propagation, PROPAGATIONS)
         ahead = ensemble.history.future(steps, exog, exog_std, exog_cov)
         seed = self.random_state if random_state is None else random_state
-        return ensemble.forecast(ahead, Method(propagation, path_consistent, n_samples, seed))
+        method = Method(propagation, path_consistent, n_samples, seed)
+        return forecast_of(ahead.index, ensemble.predict(ahead, method))
 
     def effects(self, coverage: float = 0.9) -> pd.DataFrame:
         """Return how much a value changes with one unit more of each regressor.

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from forecast_unc._checks import RandomState
+from forecast_unc._checks import RandomState, check_positive, frozen
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.joint import Diverged
+from forecast_unc.distributions.joint import Diverged, Joint
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models.effects import Effects
 from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.series.history import Ahead, History
+from forecast_unc.series.times import format_time
 
 
 class FittedModel(ABC):
@@ -78,9 +80,19 @@ class FittedModel(ABC):
         """The model with the values that it starts from known: itself, if they are."""
         return self
 
+    @property
+    def moments(self) -> Literal["exact", "taylor"]:
+        """Propagation of the moments of one Gaussian: "taylor" without a closed form."""
+        return "exact"
+
+    @property
+    def splits_cheaply(self) -> bool:
+        """Whether the mixture is cheap, and better than one Gaussian."""
+        return False
+
     @abstractmethod
-    def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
-        """Joint forecast of the next values; without a method the default one."""
+    def predict(self, ahead: Ahead, method: Method) -> Prediction:
+        """Joint distribution of the next values by a propagation, other than "auto"."""
 
     @abstractmethod
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
@@ -122,9 +134,9 @@ def sampled_levels(joint: LevelJoint, transform: PowerTransform) -> Array:
     return transform.inverse(np.asarray(joint.paths).T)
 
 
-def forecast_of(model: FittedModel, ahead: Ahead, joint: LevelJoint, propagation: str) -> Forecast:
-    """The forecast of these levels; `Diverged` if it is beyond a float in units of the series."""
-    transform, paths = model.transform, joint.paths
+def predicted(model: FittedModel, ahead: Ahead, levels: LevelJoint, propagation: str) -> Prediction:
+    """What these levels are in units of the series; `Diverged` if it is beyond a float."""
+    transform, paths, h = model.transform, levels.paths, len(ahead.index)
     if paths is not None:
         paths = transform.inverse(paths)
         finite = np.isfinite(paths).all(axis=1)
@@ -133,13 +145,9 @@ def forecast_of(model: FittedModel, ahead: Ahead, joint: LevelJoint, propagation
             remedy = "The transformed forecast diverges: ask for fewer steps, or use no transform."
             must = "be finite in units of y"
             raise Diverged("paths", must, f"inf at step {step}", remedy, step)
-    forecast = Forecast(
-        ahead.index,
-        joint.mean,
-        joint.cov,
-        parts=joint.parts,
-        name=model.history.name,
-        transform=None if transform.power is None else transform,
-        paths=paths,
-    )
-    return forecast._made(propagation, partial(model.sample_paths, ahead), str(model))
+    mean, cov = frozen("mean", levels.mean, (h,)), frozen("cov", levels.cov, (h, h))
+    label = partial(format_time, ahead.index)
+    check_positive(cov, label)
+    joint = Joint.normal(mean, cov, transform, levels.parts, paths)
+    joint = replace(joint, draw=partial(model.sample_paths, ahead))
+    return Prediction(joint, model.history.name, propagation, str(model)).checked(label)

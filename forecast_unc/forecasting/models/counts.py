@@ -28,16 +28,17 @@ from scipy.special import betaln, gammaln, softmax
 
 from forecast_unc._checks import RandomState, generator, refusal
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.marginals import Map, Table
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.choose.specification import LARGEST_COUNT, CountSpecification
 from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.models.base import FittedModel
 from forecast_unc.forecasting.models.effects import NO_EFFECTS
 from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.series.history import Ahead, History
+from forecast_unc.series.times import format_time
 
 # Discounts of the occurrence; of sizes, with the successes of a negative binomial (inf: Poisson).
 # Against 1 among them, Poisson alone and no prior ahead the pinball loss of 627 demands of car
@@ -110,12 +111,11 @@ class CountModel(FittedModel):
         states = filtered(_counts(specification, history), prior)
         return cls(specification, history, prior, occurrence, size, states)
 
-    def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
-        """Joint forecast of the next values, before they are rounded.
+    def predict(self, ahead: Ahead, method: Method) -> Prediction:
+        """Joint distribution of the next values, before they are rounded.
 
         `propagation` has no effect except "naive" (independent steps) and "monte_carlo" (paths).
         """
-        method = method or Method()
         steps = len(ahead.index)
         end = self._end
         mean, var, shared = self._moments(end)
@@ -138,8 +138,8 @@ class CountModel(FittedModel):
         if method.propagation != "naive":
             paths = self.sample_paths(ahead, n_paths, seed).T
         joint = Joint(q, cor, np.full(steps, mean), cov, paths=paths, draw=draw)
-        propagation = "exact" if method.propagation == "auto" else method.propagation
-        return Forecast._of(ahead.index, joint, self.history.name, propagation, str(self))
+        made = Prediction(joint, self.history.name, method.propagation, str(self))
+        return made.checked(partial(format_time, ahead.index))
 
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h), each of one probability and one rate."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -15,9 +14,8 @@ from forecast_unc._checks import RandomState, refusal
 from forecast_unc._text import figure, std_in_words
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions.forecast import Forecast
-from forecast_unc.distributions.joint import Diverged
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.choose.specification import (
     MIN_ROWS,
     Specification,
@@ -29,7 +27,7 @@ from forecast_unc.forecasting.horizon.gaussian import propagate
 from forecast_unc.forecasting.horizon.origin import run_in
 from forecast_unc.forecasting.horizon.step import Trajectory
 from forecast_unc.forecasting.horizon.types import Future, LevelJoint, Method, OneStepModel, Past
-from forecast_unc.forecasting.models.base import FittedModel, forecast_of, sampled_levels
+from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
 from forecast_unc.forecasting.models.design import NoiseChoice, NoisyRows
 from forecast_unc.forecasting.models.effects import Effects
 from forecast_unc.forecasting.models.stability import Training, bounded
@@ -166,20 +164,25 @@ class LaggedModel(FittedModel):
         past = _past(spec, self.transform, self.taken_out, history)._replace(learned=learned)
         return replace(self, history=history, past=past)
 
-    def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
-        """Joint forecast of the next, by default exactly, or "taylor" without closed form."""
-        closed = Method("exact" if self.regressor.posterior_.closed_form else "taylor")
-        if method is None:
-            method = closed
-        elif method.propagation == "auto":
-            several = len(ahead.index) > 1  # one step is normal
-            if several and method.path_consistent and self._splits_cheaply:
-                with suppress(Diverged):  # a few pieces may, where one Gaussian does not
-                    return self.forecast(ahead, Method("mixture"))
-            method = closed._replace(path_consistent=method.path_consistent)
-        return forecast_of(self, ahead, self.joint(ahead, method), method.propagation)
+    @property
+    def moments(self) -> Literal["exact", "taylor"]:
+        """Propagation of the moments of one Gaussian: "taylor" without a closed form."""
+        return "exact" if self.regressor.posterior_.closed_form else "taylor"
 
-    def joint(self, ahead: Ahead, method: Method) -> LevelJoint:
+    @property
+    def splits_cheaply(self) -> bool:
+        """Whether pieces have one function each, and nothing was observed on the way to the origin.
+
+        Else they would be weighted by it, and their cost grow with the square of the way.
+        """
+        start = run_in(self.one_step, self.past)
+        return self.one_step.posterior.joint and not start.observed[start.now :].any()
+
+    def predict(self, ahead: Ahead, method: Method) -> Prediction:
+        """Joint distribution of the next values."""
+        return predicted(self, ahead, self.level_joint(ahead, method), method.propagation)
+
+    def level_joint(self, ahead: Ahead, method: Method) -> LevelJoint:
         """Joint of the next levels, with the effects that are not in its own."""
         with blas_threads(self.n_rows):
             joint = propagate(self.one_step, self.past, self._future(ahead), method)
@@ -188,7 +191,7 @@ class LaggedModel(FittedModel):
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y, each of one function."""
         method = Method("monte_carlo", True, n_samples, random_state)
-        return sampled_levels(self.joint(ahead, method), self.transform)
+        return sampled_levels(self.level_joint(ahead, method), self.transform)
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) by posteriors of the rows before each origin, from means given these rows.
@@ -331,15 +334,6 @@ class LaggedModel(FittedModel):
             matrix = [_explanatory(spec, np.vstack([known, unit])).ravel() for unit in units]
             cov = np.transpose(matrix) @ cov @ matrix
         return Future(_inputs(spec, exog, ahead.index), cov)
-
-    @property
-    def _splits_cheaply(self) -> bool:
-        """Whether pieces have one function each, and nothing was observed on the way to the origin.
-
-        Else they would be weighted by it, and their cost grow with the square of the way.
-        """
-        start = run_in(self.one_step, self.past)
-        return self.one_step.posterior.joint and not start.observed[start.now :].any()
 
 
 def _checked_rows(specification: Specification, series: TrainingSeries) -> Positions:

@@ -13,11 +13,11 @@ from forecast_unc._checks import RandomState, refusal
 from forecast_unc._text import std_in_words
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.choose.specification import LEAST_BEYOND, SmoothingSpecification
 from forecast_unc.forecasting.horizon.types import LevelJoint, Method
-from forecast_unc.forecasting.models.base import FittedModel, forecast_of, sampled_levels
+from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
 from forecast_unc.forecasting.models.effects import Effects
 from forecast_unc.forecasting.models.smoothing_filter import Smoothing, unknowns
 from forecast_unc.forecasting.models.training import TrainingSeries
@@ -80,13 +80,11 @@ class SmoothingModel(FittedModel):
             return f"{super().why}; without the regressors"
         return f"{super().why}; effects of the regressors are taken out before"
 
-    def forecast(self, ahead: Ahead, method: Method | None = None) -> Forecast:
-        """Joint forecast of the next values, by default exactly."""
-        method = method or Method()
-        propagation = "exact" if method.propagation == "auto" else method.propagation
-        return forecast_of(self, ahead, self.joint(ahead, method), propagation)
+    def predict(self, ahead: Ahead, method: Method) -> Prediction:
+        """Joint distribution of the next values."""
+        return predicted(self, ahead, self.level_joint(ahead, method), method.propagation)
 
-    def joint(self, ahead: Ahead, method: Method) -> LevelJoint:
+    def level_joint(self, ahead: Ahead, method: Method) -> LevelJoint:
         """Joint of the next levels, whose moments are those of a linear model.
 
         `method` has no effect except "naive" (steps as uncertain as the first) and "monte_carlo".
@@ -115,7 +113,7 @@ class SmoothingModel(FittedModel):
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y, each of one start and set of parameters."""
         method = Method("monte_carlo", True, n_samples, random_state)
-        return sampled_levels(self.joint(ahead, method), self.transform)
+        return sampled_levels(self.level_joint(ahead, method), self.transform)
 
     def effects(self, k: int, at: float) -> tuple[Array, Array]:
         """Mean and variance (k,) of the change of a value `at` for one unit of each regressor."""

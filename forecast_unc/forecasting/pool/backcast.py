@@ -17,7 +17,8 @@ import numpy as np
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import PastSteps
-from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.joint import Joint
+from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.models.base import FittedModel
 
 # Origins, at most: their errors over many steps overlap, and with 24 the figures were the same.
@@ -113,12 +114,10 @@ def past_steps(model: FittedModel, at: Positions) -> PastSteps | None:
     with blas_threads(model.n_rows):
         mean, var = model.next_levels(at)
     mean = mean + model.taken_out.at(model.history.index, model.history.exog)[at]
-    known = np.isfinite(mean) & (var > 0.0)
+    known = np.isfinite(mean) & np.isfinite(var) & (var > 0.0)
     if not known.any():
         return None
-    # what is not known stands as a copy of what is: a Forecast has no gaps
+    # what is not known stands as a copy of what is: a joint has no gaps
     fill = np.where(known, np.arange(len(at)), known.argmax())
-    transform = None if model.transform.power is None else model.transform
-    cov = np.diag(var[fill])
-    forecast = Forecast(model.history.index[at], mean[fill], cov, transform=transform)
-    return PastSteps(at, forecast, known)
+    joint = Joint.normal(mean[fill], np.diag(var[fill]), model.transform)
+    return PastSteps(at, Prediction(joint).checked(lambda i: model.history.time(at[i])), known)

@@ -25,9 +25,10 @@ from scipy.special import ndtri
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
-from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.marginals import Polyline
 from forecast_unc.forecasting.pool.backcast import Rolling
+from forecast_unc.forecasting.pool.weights import Predictions
 
 # By maximum likelihood of what followed origins inside the training parts of 1,300 series: 17 sets
 # of real ones, simulated ones, ordinary ones; docs/benchmarks/all.md.
@@ -72,15 +73,18 @@ class Calibration(NamedTuple):
     dof: float
     correlation: float
 
-    def of(self, forecast: Forecast) -> Forecast:
-        """The forecast with other bands and correlations; its last factor counts beyond it."""
-        beyond = max(len(forecast) - len(self.factor), 0)
-        factor = np.pad(self.factor, (0, beyond), mode="edge")[: len(forecast)]
-        return forecast.recalibrated(factor, dof=self.dof, correlation=self.correlation)
+    def of(self, joint: Joint) -> Joint:
+        """The joint with other bands and correlations; the last factor counts beyond it."""
+        beyond = max(len(joint) - len(self.factor), 0)
+        factor = np.pad(self.factor, (0, beyond), mode="edge")[: len(joint)]
+        return joint.recalibrated(factor, self.dof, self.correlation)
 
 
 def rolling_errors(
-    rolling: Rolling, members: list[Forecast | None], shares: Array, disagreement: bool = False
+    rolling: Rolling,
+    members: Predictions,
+    shares: Array,
+    disagreement: bool = False,
 ) -> Errors:
     """Errors of an average by shares (k, h), from origins inside the history of its models.
 
@@ -95,7 +99,7 @@ def rolling_errors(
         if member is None:
             continue
         n = min(len(member), h)
-        median, width = member.first(n)._joint.q.spread
+        median, width = member.first(n).joint.q.spread
         medians[number, :n], widths[number, :n] = median, width
         now = model.transform.slope(model.transform.forward(median))
         # No scale where Box-Cox ends, at y = 0.
@@ -129,7 +133,7 @@ def _average(
     return np.where(known, center, np.nan), np.where(known, unit, np.nan)
 
 
-def calibration(errors: Errors, reference: Forecast, look_ahead: int) -> Calibration:
+def calibration(errors: Errors, reference: Joint, look_ahead: int) -> Calibration:
     """Calibration by errors in units of the bands of the reference; see `Forecast.recalibrated`.
 
     The correlations are taken from the steps looked ahead: they do not depend on the horizon.
@@ -140,25 +144,25 @@ def calibration(errors: Errors, reference: Forecast, look_ahead: int) -> Calibra
     spread = 2.0 * np.log(_mean_sizes(errors.z) / _MEAN_ABS)
     log_var = _BETA[0] + apart / (_FEWEST + apart) * np.clip(spread, -1.0, 1.0)
     log_var += _BETA[1] * np.clip(errors.level, -1.0, 1.0) + _BETA[2] / np.sqrt(1.0 + k)
-    cov = reference._joint.cov[:look_ahead, :look_ahead]
+    cov = reference.cov[:look_ahead, :look_ahead]
     correlation = _correlation(errors.z[:, :look_ahead], cov)
     return Calibration(np.exp(0.5 * log_var), _degrees_of_freedom(errors.z[:, 0]), correlation)
 
 
-def conformal(forecast: Forecast, errors: Errors) -> Forecast:
-    """The forecast with the bands of the errors of each step, or of the last step with 8."""
+def conformal(joint: Joint, errors: Errors) -> Joint:
+    """The joint with the bands of the errors of each step, or of the last step with 8."""
     sizes: list[NDArray[np.floating[Any]]] = []
-    for z in errors.z.T[: len(forecast)]:
+    for z in errors.z.T[: len(joint)]:
         own = np.abs(z[np.isfinite(z)])
         if len(own) < _FEWEST_CONFORMAL and not sizes:
             must = f"not be 'conformal' with fewer than {_FEWEST_CONFORMAL} errors"
             got = f"{len(own)} from origins inside the series"
             raise refusal("calibrate", must, got, "Use True, or give more history.")
         sizes.append(own if len(own) >= _FEWEST_CONFORMAL else sizes[-1])
-    sizes += [sizes[-1]] * (len(forecast) - len(sizes))
+    sizes += [sizes[-1]] * (len(joint) - len(sizes))
     most = len(errors.z)  # of any step, whatever the horizon
     scores = ndtri(0.5 + 0.5 * np.arange(1.0, most + 1.0) / (most + 1.0))
-    return forecast.conformal([_sizes_at(scores, own) for own in sizes])
+    return joint.conformal(np.array([_sizes_at(scores, own) for own in sizes]))
 
 
 def _sizes_at(scores: Array, sizes: NDArray[np.floating[Any]]) -> Array:

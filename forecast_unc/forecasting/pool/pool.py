@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -14,7 +14,8 @@ from forecast_unc._checks import one_seed
 from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.fitted import PastSteps
-from forecast_unc.distributions.forecast import Forecast
+from forecast_unc.distributions.joint import Diverged, Joint
+from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.choose.arguments import check_within
 from forecast_unc.forecasting.choose.choice import Choice
 from forecast_unc.forecasting.choose.specification import (
@@ -50,6 +51,8 @@ MODELS: dict[type, type[FittedModel]] = {
     CountSpecification: CountModel,
 }
 """What fits each kind of specification, and makes its model again by a recipe: a `FittedModel`."""
+
+_AUTO = Method("auto")
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -142,8 +145,8 @@ class Ensemble:
             votes *= np.maximum(ratios**-4.0, 1e-12)
         return np.asarray(votes / votes.sum())
 
-    def forecast(self, ahead: Ahead, method: Method) -> Forecast:
-        """The averaged forecast, censored at the bound if there is one, and rounded if y is whole.
+    def predict(self, ahead: Ahead, method: Method) -> Prediction:
+        """The averaged prediction, censored at bounds if there are some, and rounded if y is whole.
 
         Models learn the mean of values that were never below, which the bound would raise: it is
         kept where many values are at it. Weights and calibration are those of the exact forecasts
@@ -151,12 +154,16 @@ class Ensemble:
         """
         start, ahead, past = self._from_observed(ahead)
         averaged, ahead, correlated = start._averaged(ahead, method)
-        free, rules = averaged.forecast, self.rules
-        if rules.calibrate:
-            free = start._bands(averaged, ahead, correlated)(free)
-        free = free[past:] if past else free
-        bounded = free.censored(rules.lower, upper=rules.upper, keep_moments=self.keeps_moments)
-        return bounded.whole() if rules.whole else bounded
+        made = averaged.prediction
+        if self.rules.calibrate:
+            made = made.changed(start._bands(averaged, ahead, correlated)(made.joint))
+        made = made.each(np.arange(past, len(made))) if past else made
+        made = made.changed(self._bounded(made.joint, self.keeps_moments))
+        return made.changed(made.joint.whole()) if self.rules.whole else made
+
+    def _bounded(self, joint: Joint, keep_moments: bool = False) -> Joint:
+        low, high = np.full((2, len(joint)), [[self.rules.lower], [self.rules.upper]])
+        return joint.censored(low, high, keep_moments)
 
     def _from_observed(self, ahead: Ahead) -> tuple[Self, Ahead, int]:
         """The models at the last observed value, the steps after it, and how many are past.
@@ -182,13 +189,16 @@ class Ensemble:
             steps = average_past(rules.averaging, members, self.weights, one_step)
             if steps is None:
                 return None
-            forecast = steps.forecast if bands is None else bands(steps.forecast)
-            return steps._replace(forecast=forecast.censored(rules.lower, upper=rules.upper))
+            made = steps.prediction
+            if bands is not None:
+                made = made.changed(bands(made.joint))
+            made = made.changed(self._bounded(made.joint))
+            return steps._replace(prediction=made.checked(lambda i: self.history.time(at[i])))
 
         return ask
 
-    def _bands_of_next(self) -> Callable[[Forecast], Forecast]:
-        """Calibration of forecasts of one step, that of the forecast of the last value."""
+    def _bands_of_next(self) -> Callable[[Joint], Joint]:
+        """Calibration of predictions of one step, that of the forecast of the last value."""
         last = len(self.history.y) - 1
         ahead = Ahead(self.history.index[last:], self.history.exog[last:], None)
         before = self.at(self.history.part(0, last))
@@ -198,18 +208,19 @@ class Ensemble:
 
     def _bands(
         self, averaged: Averaged, ahead: Ahead, correlated: int, most: int | None = None
-    ) -> Callable[[Forecast], Forecast]:
-        """Calibration of forecasts by errors of so many steps inside the series."""
+    ) -> Callable[[Joint], Joint]:
+        """Calibration of predictions by errors of so many steps inside the series."""
         known = self._from_known(averaged, ahead)
         apart = self.rules.averaging.disagreement
         errors = rolling_errors(self.rolling, known.members, known.shares, apart).first(most)
         if self.rules.calibrate == "conformal":
             return partial(conformal, errors=errors)
-        found = calibration(errors, known.reference, correlated)
+        found = calibration(errors, known.reference.joint, correlated)
         if ahead.exog_cov is not None:
             # learned where regressors were known, whose errors are correlated as given; by the
             # first step, so that it does not depend on the horizon
-            own, whole = (one.var.iloc[0] for one in (known.reference, averaged.forecast))
+            pair = known.reference, averaged.prediction
+            own, whole = (one.joint.cov[0, 0] for one in pair)
             share = min(float(own / whole), 1.0)
             found = found._replace(correlation=share * found.correlation)
         return found.of
@@ -231,13 +242,14 @@ class Ensemble:
             self.rolling.prepare(len(ahead.index))
         # one generator for all would have its numbers depend on the horizon
         method = method._replace(random_state=one_seed(method.random_state))
-        # An average of several is within 8 % of its own Monte Carlo by exact moments, in the std of
-        # sums and of maxima (24 series); one model's are off by up to 48 %.
-        default = method.propagation == "auto" and several and method.path_consistent
-        plain = default or (method.propagation == "exact" and method.path_consistent)
+        plain = method.path_consistent and (
+            method.propagation == "exact" or (method.propagation == "auto" and several)
+        )
         averaged = average(
             averaging,
-            _asks(self.models, ahead, None if default else method),
+            # An average of several is within 8 % of its own Monte Carlo by exact moments, in the
+            # std of sums and of maxima (24 series); one model's are off by up to 48 %.
+            _asks(self.models, ahead, method, split=not several),
             self.weights,
             steps,
             references=_asks(self.models, ahead) if weighed and not plain else [],
@@ -321,13 +333,26 @@ class Ensemble:
         return lines
 
 
-def _asks(models: Iterable[FittedModel], ahead: Ahead, method: Method | None = None) -> list[Ask]:
-    """Each model's forecast of the first so many steps."""
+def _asks(
+    models: Sequence[FittedModel], ahead: Ahead, method: Method = _AUTO, split: bool = False
+) -> list[Ask]:
+    """Each model's prediction of the first so many steps."""
 
-    def ask(model: FittedModel, steps: int) -> Forecast:
-        return model.forecast(ahead.first(steps), method)
+    def ask(model: FittedModel, steps: int) -> Prediction:
+        return _predicted(model, ahead.first(steps), method, split)
 
     return [partial(ask, model) for model in models]
+
+
+def _predicted(model: FittedModel, ahead: Ahead, method: Method, split: bool) -> Prediction:
+    """A model's prediction: "auto" is exact moments, or the mixture if it is to `split` and can."""
+    if method.propagation != "auto":
+        return model.predict(ahead, method)
+    several = len(ahead.index) > 1  # one step is normal
+    if split and several and method.path_consistent and model.splits_cheaply:
+        with suppress(Diverged):  # a few pieces may, where one Gaussian does not
+            return model.predict(ahead, Method("mixture"))
+    return model.predict(ahead, method._replace(propagation=model.moments))
 
 
 def those_that_can(

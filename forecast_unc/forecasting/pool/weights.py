@@ -10,14 +10,18 @@ import numpy as np
 from scipy.special import ndtri
 
 from forecast_unc._typing import Array, Flags, Positions
+from forecast_unc.distributions import prediction
 from forecast_unc.distributions.fitted import PastSteps
-from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
+from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.choose.specification import Averaging
 from forecast_unc.forecasting.models.smoothing_filter import least_std
 
-Ask = Callable[[int], Forecast]
-"""A model's forecast of the first so many steps."""
+Ask = Callable[[int], Prediction]
+"""A model's prediction of the first so many steps."""
+
+Predictions = Sequence[Prediction | None]
+"""Those of several models, up to where each diverges: None where it has no first step."""
 
 # Mean over median of a lognormal of log std 2: beyond, the mean is that of a tail. The largest
 # ratio of std to band of 270 short lognormal series falls from 1.4e5 to 4.
@@ -44,7 +48,7 @@ def average(
     horizon = max(steps, ahead)
     source = references or asks
     judged, errors = until_diverged([source[i] for i in places], horizon)
-    forecasts = [None if f is None else f.first(steps) for f in judged]
+    forecasts: Predictions = [None if f is None else f.first(steps) for f in judged]
     if references:
         forecasts, errors = until_diverged([asks[i] for i in places], steps)
     reach = _lengths(forecasts)
@@ -62,9 +66,9 @@ def average(
     used = shares[:, :steps] * within
     # steps that no judged member reaches use the given weights
     used = np.where(used.any(axis=0), used, given[:, :steps] * _within(forecasts, steps))
-    forecast, own = pooled(rule, forecasts, used, places), horizon == steps and not references
+    made, own = pooled(rule, forecasts, used, places), horizon == steps and not references
     shares = shares[:, : int(shares.any(axis=0).sum())]
-    return Averaged(forecast, judged, shares, own, rule)
+    return Averaged(made, judged, shares, own, rule)
 
 
 def average_past(
@@ -80,7 +84,7 @@ def average_past(
     pairs = [(f, w) for f, w in zip(found, weights, strict=True) if f is not None and w > 0.0]
     if not pairs:
         return None
-    at, forecasts = pairs[0][0].places, [one.forecast for one, _ in pairs]
+    at, forecasts = pairs[0][0].places, [one.prediction for one, _ in pairs]
     shares = np.array([w * one.known for one, w in pairs])
     if len(pairs) > 1 and (rule.by_width or rule.widest is not None):
         limit = None if yardstick is None else np.repeat(yardstick, len(at))
@@ -95,7 +99,7 @@ def average_past(
 
 def shares_by_width(
     rule: Averaging,
-    forecasts: Sequence[Forecast | None],
+    forecasts: Predictions,
     horizon: int,
     ahead: int,
     yardstick: Array | None = None,
@@ -123,30 +127,33 @@ def shares_by_width(
 
 
 def pooled(
-    rule: Averaging, forecasts: Sequence[Forecast | None], shares: Array, places: Sequence[int] = ()
-) -> Forecast:
+    rule: Averaging,
+    forecasts: Predictions,
+    shares: Array,
+    places: Sequence[int] = (),
+) -> Prediction:
     """The average, with shares (k, h) that are 0 beyond the end of a forecast."""
     h, kept = shares.shape[1], [i for i, one in enumerate(forecasts) if one is not None]
     members = [f.first(h) for f in forecasts if f is not None]
     numbers = [places[i] + 1 if places else i + 1 for i in kept]
-    return Forecast._average(members, shares[kept], rule.disagreement, numbers)
+    return prediction.average(members, shares[kept], rule.disagreement, numbers)
 
 
 @dataclass(frozen=True, eq=False)
 class Averaged:
-    """An averaged forecast, and what its weights were taken from."""
+    """An averaged prediction, and what its weights were taken from."""
 
-    forecast: Forecast  # of the steps asked for
-    members: list[Forecast | None]  # the exact ones, with the steps looked ahead, to where they end
+    prediction: Prediction  # of the steps asked for
+    members: Predictions  # the exact ones, with the steps looked ahead
     shares: Array  # (k, h), their weights
-    own: bool  # the forecast is the average of these members
+    own: bool  # the prediction is the average of these members
     rule: Averaging
 
     @cached_property
-    def reference(self) -> Forecast:
+    def reference(self) -> Prediction:
         """The average of the members, to where the last with weight ends."""
         if self.own:
-            return self.forecast
+            return self.prediction
         used = self.shares * _within(self.members, self.shares.shape[1])
         return pooled(self.rule, self.members, used[:, : int(used.any(axis=0).sum())])
 
@@ -168,11 +175,9 @@ def own_changes(y: Array, steps: int) -> Array:
     return np.asarray(np.maximum.accumulate(widths))
 
 
-def until_diverged(
-    asks: Sequence[Ask], steps: int
-) -> tuple[list[Forecast | None], dict[int, ValueError]]:
+def until_diverged(asks: Sequence[Ask], steps: int) -> tuple[Predictions, dict[int, ValueError]]:
     """Each forecast up to the step at which it diverges, and why others end there, by place."""
-    found: list[Forecast | None] = []
+    found = list[Prediction | None]()
     errors: dict[int, ValueError] = {}
     for place, ask in enumerate(asks):
         forecast, reach = None, steps
@@ -188,8 +193,8 @@ def until_diverged(
 
 
 def _unstable(
-    forecasts: Sequence[Forecast | None],
-    references: Sequence[Forecast | None],
+    forecasts: Predictions,
+    references: Predictions,
     steps: int,
     widest: float,
 ) -> Flags:
@@ -201,7 +206,7 @@ def _unstable(
     return np.asarray(np.logical_or.accumulate(away, axis=1))
 
 
-def _widths_and_tails(forecasts: Sequence[Forecast | None], steps: int) -> tuple[Array, Flags]:
+def _widths_and_tails(forecasts: Predictions, steps: int) -> tuple[Array, Flags]:
     """Widths of the 95 % bands, 0 beyond the end, and whether the mean is all tail, (k, steps)."""
     widths = np.zeros((len(forecasts), steps))
     tails = np.zeros(widths.shape, dtype=np.bool_)
@@ -210,18 +215,18 @@ def _widths_and_tails(forecasts: Sequence[Forecast | None], steps: int) -> tuple
             first = forecast.first(steps)
             h = len(first)
             # at a bound a band is narrow without being precise
-            width[:h] = first._joint.width(0.95)
-            median = first._joint.q.spread[0]
-            tail[:h] = (first._joint.mean > _TAIL * median) & (median > 0)
+            width[:h] = first.joint.width(0.95)
+            median = first.joint.q.spread[0]
+            tail[:h] = (first.joint.mean > _TAIL * median) & (median > 0)
     return widths, tails
 
 
-def _within(forecasts: Sequence[Forecast | None], steps: int) -> Flags:
+def _within(forecasts: Predictions, steps: int) -> Flags:
     """Steps that each forecast has, (k, steps)."""
     return np.asarray(np.arange(steps) < _lengths(forecasts)[:, None])
 
 
-def _lengths(forecasts: Sequence[Forecast | None]) -> Positions:
+def _lengths(forecasts: Predictions) -> Positions:
     """Steps of each forecast, (k,)."""
     return np.array([0 if f is None else len(f) for f in forecasts])
 

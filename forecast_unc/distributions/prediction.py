@@ -1,0 +1,149 @@
+"""A joint distribution with how it was made: what models return, a forecast without its times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from forecast_unc._checks import first_true
+from forecast_unc._typing import Array, Positions
+from forecast_unc.distributions import average as averages
+from forecast_unc.distributions.joint import Diverged, Joint
+from forecast_unc.distributions.sums import linear
+
+
+class Member(NamedTuple):
+    """A member of an average, with its weights (h,) and its number in it, from 1."""
+
+    prediction: Prediction
+    weight: Array
+    number: int
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """The joint distribution of h steps, and how it was made. Immutable."""
+
+    joint: Joint
+    name: Any = None  # of the series
+    propagation: str | tuple[str, ...] | None = None
+    model: str | None = None  # as text
+    members: tuple[Member, ...] = ()  # those with a weight at some step
+    disagreement: bool = False  # whether what these disagree about is in the bands
+    before: Prediction | None = None  # it without calibration, bounds and rounding
+
+    def __len__(self) -> int:
+        return len(self.joint)
+
+    @property
+    def propagations(self) -> tuple[str, ...]:
+        """Each propagation; none if it is not known."""
+        ways = self.propagation
+        return ways if isinstance(ways, tuple) else tuple(filter(None, [ways]))
+
+    @property
+    def averaged(self) -> tuple[Member, ...]:
+        """Members, as before calibration and bounds."""
+        if self.members or self.before is None:
+            return self.members
+        return self.before.averaged
+
+    def first(self, n: int) -> Prediction:
+        """That of the first n steps, or of all if there are fewer."""
+        return self if n >= len(self) else self.each(np.arange(n))
+
+    def each(self, at: Positions, factor: float = 1.0, shift: float = 0.0) -> Prediction:
+        """That of ``factor * y + shift`` at some of the steps; a member may end before others."""
+        members = tuple(
+            Member(own.each(at[at < len(own)], factor, shift), weight[at], number)
+            for own, weight, number in self.members
+            if weight[at].any()
+        )
+        before = None if self.before is None else self.before.each(at, factor, shift)
+        joint = self.joint.each(at, factor, shift)
+        return replace(self, joint=joint, members=members, before=before)
+
+    def changed(self, joint: Joint) -> Prediction:
+        """That of a calibrated, bounded or rounded joint: itself, if the joint is its own."""
+        if joint is self.joint:
+            return self
+        return Prediction(joint, self.name, self.propagation, self.model, before=self)
+
+    def uncalibrated(self) -> Prediction:
+        """That of the bands before; of an average of calibrated ones that of those."""
+        if self.before is not None:
+            return self.before.uncalibrated()
+        clean = [
+            member._replace(prediction=member.prediction.uncalibrated()) for member in self.members
+        ]
+        if all(a.prediction is b.prediction for a, b in zip(clean, self.members, strict=True)):
+            return self
+        return average(
+            [one.prediction for one in clean],
+            np.array([one.weight for one in clean]),
+            self.disagreement,
+            [one.number for one in clean],
+        )
+
+    def combined(self, matrix: Array) -> Prediction:
+        """That of ``matrix @ y``, a check of which is of one model alone."""
+        before = None if self.before is None else self.before.uncalibrated()
+        if before is not None:
+            before = None if before.joint.draw is None else before.combined(matrix)
+        joint = linear(self.joint, matrix)
+        return Prediction(joint, self.name, self.propagation, before=before)
+
+    def checked(self, label: Callable[[int], str]) -> Prediction:
+        """Itself, if each step has a finite, positive variance; else `Diverged`."""
+        joint = self.joint
+        # Up to the diagonal: a step is not to blame for the covariance with a later one.
+        finite = np.isfinite(joint.mean) & np.isfinite(np.tril(joint.cov)).all(axis=1)
+        if (at := first_true(~finite | (joint.cov.diagonal() <= 0))) is not None:
+            low, high = joint.q(np.array([[-2.0, 2.0]]))[at]
+            got = f"none at {label(at)}, where 95 % of y lie from {low:.3g} to {high:.3g}"
+            raise Diverged(
+                "cov",
+                "leave each step a positive, finite variance",
+                got,
+                "The transformed forecast has diverged, or is certain to be at its bound: ask for "
+                "fewer steps, difference the transformed series, or use no transform or bound; if "
+                "its values are this large, divide the series by a constant.",
+                step=at + 1,
+            )
+        return self
+
+
+def step_label(at: int) -> str:
+    """Name of a step whose time is not known."""
+    return f"step {at + 1}"
+
+
+def average(
+    members: Sequence[Prediction],
+    weights: ArrayLike | None,
+    disagreement: bool,
+    numbers: Sequence[int],
+    label: Callable[[int], str] = step_label,
+) -> Prediction:
+    """The average of quantiles, see `Forecast.average`; with one member that has weight, itself."""
+    shares = averages.check_weights(weights, [len(own) for own in members], label)
+    every = (Member(*one) for one in zip(members, shares, numbers, strict=True))
+    used = tuple(member for member in every if member.weight.any())
+    if len(used) == 1:
+        return used[0].prediction
+    longest = max(members, key=len)
+    name = longest.name if all(own.name == longest.name for own in members) else None
+    ways = {member.prediction.propagation for member in used}
+    each = tuple(way for member in used for way in member.prediction.propagations or ("other",))
+    joint = averages.average(
+        [member.prediction.joint for member in used],
+        np.array([member.weight for member in used]),
+        disagreement,
+    )
+    way = ways.pop() if len(ways) == 1 else each
+    made = Prediction(joint, name, way, members=used, disagreement=disagreement)
+    return made.checked(label)

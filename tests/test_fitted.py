@@ -16,7 +16,8 @@ from forecast_unc.forecasting.choose.specification import SmoothingSpecification
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.forecasting.pool.backcast import past_steps
-from forecast_unc.series.history import Ahead, History
+from forecast_unc.series.history import History
+from tests.members import predicted
 
 GP = GPRegressor(lengthscales=2.0, noise_std=0.5)  # nothing to search
 LOG = {"transform": "log", "differences": 1, "prior_mean": "zero"}
@@ -91,11 +92,9 @@ def test_exponential_smoothing_is_filtered_once(period):
     assert not found.known[: period + 4].any()
     assert found.known[period + 6 :].all()
     for t in (15, 21, 34, 59):
-        one = model.at(history.part(0, t)).forecast(
-            Ahead(history.index[[t]], np.empty((1, 0)), None)
-        )
-        np.testing.assert_allclose(found.forecast.mean.iloc[t], one.mean.iloc[0], rtol=1e-9)
-        np.testing.assert_allclose(found.forecast.std.iloc[t], one.std.iloc[0], rtol=1e-9)
+        one = predicted(model.at(history.part(0, t)), 1).joint
+        np.testing.assert_allclose(found.prediction.joint.mean[t], one.mean[0], rtol=1e-9)
+        np.testing.assert_allclose(found.prediction.joint.std[t], one.std[0], rtol=1e-9)
 
 
 def test_quantiles_of_a_combination_are_averages():

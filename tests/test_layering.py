@@ -248,6 +248,34 @@ def test_circles_of_types_are_those_that_are_named():
     assert sorted(map(sorted, circles)) == sorted(map(sorted, OF_TYPES))
 
 
+def defined_in_classes(tree: ast.Module) -> set[str]:
+    """Names that the classes of a module define: methods, fields, and what they set of self."""
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    nodes = [node for one in classes for node in ast.walk(one)]
+    names = {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
+    stores = {ast.unparse(node) for node in nodes if isinstance(getattr(node, "ctx", 0), ast.Store)}
+    return names | {name.removeprefix("self.") for name in stores}
+
+
+def of_another(node: ast.Attribute) -> bool:
+    """Whether an attribute is private, and of another object than self, cls or super()."""
+    public = not node.attr.startswith("_") or node.attr.endswith("__")
+    return not (public or ast.unparse(node.value) in ("self", "cls", "super()"))
+
+
+def test_private_members_are_used_in_their_own_module_alone():
+    """Of self and cls by subclasses, too; of another object where a class of the module has it."""
+    wrong = [
+        f"{module}:{node.lineno} {ast.unparse(node)}"
+        for module, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and of_another(node)
+        and node.attr not in defined_in_classes(tree) | {"_replace", "_asdict"}
+    ]
+    assert wrong == []
+
+
 def test_array_modules_know_neither_pandas_nor_plots():
     wrong = [
         str(found)

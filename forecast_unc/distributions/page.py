@@ -63,7 +63,7 @@ def model_card(model: Any) -> str | None:
         general = takewhile(lambda line: kind_of(line) not in ("model", "weight"), choices)
         said = " ".join(f"{line[0].upper()}{line[1:]}." for line in general)
         with suppress(AttributeError, TypeError):  # members of other kinds have none
-            known = getattr(model, "forecasters_", [model])[0]._history
+            known = getattr(model, "forecasters_", [model])[0].history_
             history, shown["of"] = pd.Series(known.y, known.index, name=known.name), known.name
         # with a seed, so that a generator of the user's stays as it is
         seed = {"random_state": 0} if "random_state" in given else {}

@@ -186,12 +186,16 @@ class Combination(Scored):
         return forecast_of(max(times, key=len), averaged.prediction)
 
     @property
-    def _history(self) -> History:
-        return self._known_members()[0]._history
+    def history_(self) -> History:
+        """The series up to the origin, as the first member knows it."""
+        return self._known_members()[0].history_
 
     def _past_steps(self) -> AskPast:
         """One-step forecasts of the past by their places in the series, for :meth:`fitted`."""
-        members = [member._past_steps() for member in self._known_members()]
+        members = [
+            one.ensemble_.past_steps() if isinstance(one, Forecaster) else one._past_steps()
+            for one in self._known_members()
+        ]
 
         def ask(at: Positions) -> PastSteps | None:
             return average_past(self._averaging, [ask(at) for ask in members], self.weights_)

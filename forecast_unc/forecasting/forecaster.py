@@ -236,7 +236,7 @@ class Forecaster(Scored, Arguments):
         TypeError, ValueError
             As by `fit`, or if no model can take in the values; the forecaster is as it was.
         """
-        ensemble, before = self._ensemble(), self._history
+        ensemble, before = self._ensemble(), self.history_
         history = before.followed_by(check_is_series(y_new, "y_new"), exog, y_std)
         history = history.part(max(0, len(history.y) - max(_MOST_KEPT, len(before.y))))
         self.ensemble_ = ensemble.extend(without_outliers(self, history))
@@ -358,16 +358,21 @@ class Forecaster(Scored, Arguments):
         names = [
             f"{name}, {lag} before" if lag else name
             for lag in lags
-            for name in self._history.columns
+            for name in self.history_.columns
         ]
         if not names:
             raise refusal("exog", "be given to `fit` for effects", "none", "Fit with regressors.")
         mean, std = ensemble.effects(len(names))
-        never = np.tile(np.ptp(self._history.exog, axis=0) == 0.0, len(lags))
+        never = np.tile(np.ptp(self.history_.exog, axis=0) == 0.0, len(lags))
         mean[never | ((mean == 0.0) & (std == 0.0))] = np.nan
         reach = -ndtri(0.5 * (1.0 - coverage)) * std
         columns = {"effect": mean, "lower": mean - reach, "upper": mean + reach}
         return pd.DataFrame(columns, index=pd.Index(names, name="regressor"))
+
+    @property
+    def history_(self) -> History:
+        """The series up to the origin, checked, with what of it is left out."""
+        return self._ensemble().history
 
     @property
     def models_(self) -> tuple[FittedModel, ...]:
@@ -392,7 +397,7 @@ class Forecaster(Scored, Arguments):
     @property
     def notes_(self) -> list[Note]:
         """Remarks on the series: outliers, shifts, repeats, closed weekdays, values forgotten."""
-        history = self._history
+        history = self.history_
         return [
             *outliers_named(history),
             *repeats_named(history),
@@ -492,10 +497,6 @@ class Forecaster(Scored, Arguments):
         history = since_last_shift(self, without_outliers(self, history))
         return Ensemble.fit(choice.resolve(self, history), history, earlier)
 
-    @property
-    def _history(self) -> History:
-        return self._ensemble().history
-
     def _past_steps(self) -> AskPast:
         return self._ensemble().past_steps()
 
@@ -506,7 +507,7 @@ class Forecaster(Scored, Arguments):
 
 def summary_lines(model: Forecaster) -> list[Note]:
     """The lines of a forecaster's summary, as data."""
-    return [Note("series", model._history.described()), *model._choices(learned=True)]
+    return [Note("series", model.history_.described()), *model._choices(learned=True)]
 
 
 def outliers_named(history: History) -> list[Note]:

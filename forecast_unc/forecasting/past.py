@@ -23,7 +23,7 @@ _BLOCK = 128
 
 
 class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no types
-    """Past forecasts and scores of a forecaster or an average, by `_history` and `_past_steps`."""
+    """Past forecasts and scores of a forecaster or an average, by `history_` and `_past_steps`."""
 
     _repr_html_, _repr_mimebundle_ = model_card, None  # instead of scikit-learn's diagram
 
@@ -46,7 +46,7 @@ class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         TypeError
             If a member of a Combination is no Forecaster or Combination.
         """
-        history, ask = self._history, self._past_steps()
+        history, ask = self.history_, self._past_steps()
         times, parts = np.arange(len(history.y)), list[PastSteps]()
         for start in range(0, len(times), _BLOCK):
             parts += _some(ask, times[start : start + _BLOCK])
@@ -80,7 +80,7 @@ class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
             If a member of a Combination is no Forecaster or Combination.
         """
         model = self
-        index = self._history.index
+        index = self.history_.index
         series = check_is_series(y)
         if exog is not None:
             exog = check_aligned(exog, series.index, "y")

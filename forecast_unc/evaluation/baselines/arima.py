@@ -166,9 +166,9 @@ class SARIMAX(Baseline):
         return best, fits[best][1]
 
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
-        z = (self._history.y - self._center) / self._unit
+        z = (self.history_.y - self._center) / self._unit
         with quiet():
-            model = self._model(z, self._offset, self._history.exog, self._orders)
+            model = self._model(z, self._offset, self.history_.exog, self._orders)
             state = model.filter(self._params, return_ssm=True)
         T, Z, R = (part[:, :, 0] for part in (state.transition, state.design, state.selection))
         # Z T^j, (h, k)

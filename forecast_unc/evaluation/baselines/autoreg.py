@@ -92,7 +92,7 @@ class AutoReg(Baseline):
         from scipy.signal import lfilter, lfiltic  # kept out of the import: .1 s
         from statsmodels.tsa.arima_process import arma2ma
 
-        y = self._history.y
+        y = self.history_.y
         level = self._design(self._offset + len(y), exog) @ self._beta
         past = (y - self._center)[len(y) - self.lags_ :][::-1]
         polynomial = np.append(1.0, -self.coef_)

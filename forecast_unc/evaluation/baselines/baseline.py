@@ -82,7 +82,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
             must = f"have at least {2 * m} values for a seasonal_period of {m}"
             raise refusal("y", must, f"{n}", "Give two whole seasons, or 1 for none.")
         self.seasonal_period_ = int(m)
-        self._history = history
+        self.history_ = history
         self._offset = 0
         self.exog_columns_ = history.columns
         self.converged_ = True
@@ -98,7 +98,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         """Take in what followed, in place; `y_new` and `exog` as in `Forecaster.update`."""
         check_is_fitted(self)
         series = check_is_series(y_new, "y_new")
-        self._history = self._checked(self._history.followed_by, series, exog, "y_new")
+        self.history_ = self._checked(self.history_.followed_by, series, exog, "y_new")
         return self
 
     def apply(self, y: pd.Series[float], exog: pd.DataFrame | None = None) -> Self:
@@ -108,19 +108,19 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         and trends are counted from the start of the fit. `exog` as in `Forecaster.apply`.
         """
         check_is_fitted(self)
-        history = self._checked(self._history.alike, check_is_series(y), exog)
+        history = self._checked(self.history_.alike, check_is_series(y), exog)
         known = int((~np.isnan(history.y)).sum())
         if known < self._least:
             must = f"have at least {self._least} values for the fitted {type(self).__name__}"
             raise refusal("y", must, f"{known}", "Give more history.")
-        later = steps_between(self._history.index, history.index)
+        later = steps_between(self.history_.index, history.index)
         if later is None or self._offset + later < 0:
-            first = self._history.time(0)
+            first = self.history_.time(0)
             must = f"have the frequency of the fit and begin with it or later, at {first} or after"
             raise refusal("y", must, history.time(0), "Fit anew for another series.")
         applied = copy.copy(self)
         applied._offset += later
-        applied._history = history
+        applied.history_ = history
         applied._carry(self)
         return applied
 
@@ -139,13 +139,13 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
             raise refusal(name, must, f"{value!r}", remedy, TypeError)
         _checks.check_steps(steps)
         self._check_takes_exog(exog)
-        ahead = self._history.future(steps, exog)
+        ahead = self.history_.future(steps, exog)
         model = copy.copy(self)
-        model._history = self._observed(self._history)
-        n = len(model._history.y)
-        late = len(self._history.y) - n  # steps after the last value
-        mean, cov = model._joint(late + steps, np.vstack([self._history.exog[n:], ahead.exog]))
-        return Forecast(ahead.index, mean[late:], cov[late:, late:], name=self._history.name)
+        model.history_ = self._observed(self.history_)
+        n = len(model.history_.y)
+        late = len(self.history_.y) - n  # steps after the last value
+        mean, cov = model._joint(late + steps, np.vstack([self.history_.exog[n:], ahead.exog]))
+        return Forecast(ahead.index, mean[late:], cov[late:, late:], name=self.history_.name)
 
     def _checked(
         self, made: Callable[..., History], y: object, exog: object, name: str = "y"

@@ -20,7 +20,7 @@ class _Smoothing(Baseline):
     _earlier: Array  # those before the history, (offset,); forecasts where none were observed
 
     def _values(self) -> Array:
-        return np.concatenate([self._earlier, self._observed(self._history).y])
+        return np.concatenate([self._earlier, self._observed(self.history_).y])
 
     def _mean(self, steps: int) -> Array:
         """Mean (h,) of the next steps."""

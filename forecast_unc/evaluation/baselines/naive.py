@@ -41,14 +41,14 @@ class SeasonalNaive(Baseline):
         return float(np.sqrt(np.nanmean(squares)))
 
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
-        y, m = self._history.y, self.seasonal_period_
+        y, m = self.history_.y, self.seasonal_period_
         phase = np.arange(steps) % m
         seasons = -(-len(y) // m)
         table = np.pad(y, (seasons * m - len(y), 0), constant_values=np.nan).reshape(-1, m)[::-1]
         known = ~np.isnan(table)
         if (first := _checks.first_true(~known.any(axis=0))) is not None:
             must = f"have a value at each of the {m} steps of the season"
-            got = f"none at that of {self._history.time(len(y) - m + first)}"
+            got = f"none at that of {self.history_.time(len(y) - m + first)}"
             raise refusal("y", must, got, "Give a longer history.")
         missed = known.argmax(axis=0)[phase]  # seasons without a value before the forecast
         var, same = self.noise_std_**2, phase[:, None] == phase
@@ -92,7 +92,7 @@ class Drift(Baseline):
         return float(np.sqrt(squares.sum() / (len(gaps) - 1)))
 
     def _joint(self, steps: int, exog: Array) -> tuple[Array, Array]:
-        y = self._history.y
+        y = self.history_.y
         last = int(np.flatnonzero(~np.isnan(y))[-1])
         step = len(y) - 1.0 - last + np.arange(1.0, steps + 1.0)
         shape = np.minimum.outer(step, step) + np.outer(step, step) / self._n

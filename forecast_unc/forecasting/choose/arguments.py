@@ -51,16 +51,6 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
     exog_lags: int = 0
     upper: float | None = None
 
-    @property
-    def _inputs(self) -> Calendar:
-        """The part of the calendar that is inputs of a model."""
-        return effects_apart(self.calendar)[0]
-
-    @property
-    def _effects(self) -> tuple[str, ...]:
-        """The words of the calendar that are effects, learned before any model."""
-        return effects_apart(self.calendar)[1]
-
     def _check(self) -> None:
         """Raise unless each argument is one that it could be, whatever the series."""
         if not is_auto(self.lags):
@@ -86,8 +76,9 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
             _checks.check_lower(self.lower)
         if self.upper is not None:
             _checks.check_upper(self.upper, self.lower)
-        if not is_auto(self._inputs):
-            check_calendar(self._inputs)
+        inputs = calendar_inputs_of(self)
+        if not is_auto(inputs):
+            check_calendar(inputs)
         if self.max_train is not None:
             remedy = "Use None to learn from all rows."
             check_whole("max_train", self.max_train, MIN_ROWS, remedy, "all rows")
@@ -102,7 +93,7 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         """Raise if nothing that was given beside lags uses a season that was given, too."""
         if is_auto(self.lags) or self.prior_mean == "seasonal":
             return
-        parts = check_calendar(value_or(self._inputs, None))
+        parts = check_calendar(value_or(calendar_inputs_of(self), None))
         if any(isinstance(part, str) and part in ("fourier", "profile") for part in parts):
             return
         differences = as_lags("differences", value_or(self.differences, ()), upto=False)
@@ -144,6 +135,16 @@ def as_lags(name: str, value: object, upto: bool) -> Sequence[int]:
         must, remedy = "be lags, positive whole numbers", "Use 0 or () for none."
         raise refusal(name, must, repr(value), remedy, code="no lags")
     return tuple(int(item) for item in items)
+
+
+def calendar_inputs_of(arguments: Arguments) -> Calendar:
+    """The part of the calendar that is inputs of a model."""
+    return effects_apart(arguments.calendar)[0]
+
+
+def calendar_effects_of(arguments: Arguments) -> tuple[str, ...]:
+    """The words of the calendar that are effects, learned before any model."""
+    return effects_apart(arguments.calendar)[1]
 
 
 def given_lags(arguments: Arguments) -> tuple[Sequence[int], tuple[int, ...]]:

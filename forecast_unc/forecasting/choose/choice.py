@@ -14,6 +14,8 @@ from forecast_unc._notes import Note
 from forecast_unc._typing import Array
 from forecast_unc.forecasting.choose.arguments import (
     Arguments,
+    calendar_effects_of,
+    calendar_inputs_of,
     check_within,
     deepest,
     differences_or,
@@ -96,7 +98,7 @@ def resolve(arguments: Arguments, history: History) -> Choice:
     upper = np.inf if arguments.upper is None else float(arguments.upper)
     check_within(history, lower, upper)
     check_exog_lags(arguments.exog_lags, history.exog.shape[1])
-    check_changes(history.index, check_calendar(value_or(arguments._inputs, None)))
+    check_changes(history.index, check_calendar(value_or(calendar_inputs_of(arguments), None)))
     rows = CompleteRows(history.y)
     if is_auto(arguments.lags):
         specifications, rules = _automatic(arguments, history, rows, periods, lower)
@@ -105,7 +107,7 @@ def resolve(arguments: Arguments, history: History) -> Choice:
         one = _as_given(arguments, len(history.y), rows, periods)
         specifications = (replace(one, lower=_measured_from(lower)),)
         rules = Rules(Averaging(), periods, value_or(arguments.calibrate, False))
-    check_effects(history.index, arguments._effects)
+    check_effects(history.index, calendar_effects_of(arguments))
     given = arguments.lower is not None
     rules = replace(rules, lower=lower, lower_given=given, upper=upper)
     return Choice(specifications, rules, rows)
@@ -139,7 +141,7 @@ def _automatic(
             arguments.transform is not None,
             regressed,
             whole
-            and not (why_no_smoothing(arguments, history, ()) or arguments._effects)
+            and not (why_no_smoothing(arguments, history, ()) or calendar_effects_of(arguments))
             and is_auto(arguments.transform),
             not_found,
         )
@@ -198,7 +200,7 @@ def _member(
             why=candidate.why,
             lower=origin,
             weight=_SMOOTHING,
-            effects=arguments._effects,
+            effects=calendar_effects_of(arguments),
             exog_lags=arguments.exog_lags if regressed else None,
         )
     return replace(_completed(arguments, candidate, history, rows), lower=origin)
@@ -208,7 +210,8 @@ def _otherwise(
     arguments: Arguments, history: History, lower: float
 ) -> SmoothingSpecification | None:
     """Level and trend alone, which need two values, if what excludes them is left open."""
-    choice = (arguments.lags, arguments.differences, arguments.prior_mean, arguments._inputs)
+    inputs = calendar_inputs_of(arguments)
+    choice = (arguments.lags, arguments.differences, arguments.prior_mean, inputs)
     if not all(map(is_auto, choice)) or arguments.regressor is not None or history.stds.any():
         return None
     transform, most = value_or(arguments.transform, None), arguments.max_train or MOST_ROWS
@@ -222,7 +225,7 @@ def why_no_smoothing(arguments: Arguments, history: History, periods: tuple[int,
     given = {
         "differences": not is_auto(arguments.differences),
         "prior_mean": not is_auto(arguments.prior_mean),
-        "calendar": not is_auto(arguments._inputs),
+        "calendar": not is_auto(calendar_inputs_of(arguments)),
         "regressor": arguments.regressor is not None,
         "noise": arguments.noise != "process",
         "y_std": bool(history.stds.any()),
@@ -352,11 +355,11 @@ def _filled(
         periods=periods,
         transform=value_or(arguments.transform, candidate.transform),
         prior_mean=prior_mean,
-        calendar=check_calendar(value_or(arguments._inputs, candidate.calendar)),
+        calendar=check_calendar(value_or(calendar_inputs_of(arguments), candidate.calendar)),
         max_train=arguments.max_train,
         noise=arguments.noise,
         exog_lags=arguments.exog_lags,
-        effects=arguments._effects,
+        effects=calendar_effects_of(arguments),
         why=candidate.why,
     )
 

@@ -9,6 +9,8 @@ from numpy.lib.stride_tricks import sliding_window_view
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.forecasting.choose.arguments import (
     Arguments,
+    calendar_effects_of,
+    calendar_inputs_of,
     deepest,
     given_lags,
     is_auto,
@@ -116,9 +118,9 @@ def _is_open(arguments: Arguments, history: History) -> bool:
 
 def _unusual(arguments: Arguments, history: History) -> Flags:
     """Times of a holiday, or of a regressor outside the central 90 % of its values, (n,)."""
-    parts = check_calendar(value_or(arguments._inputs, None))
+    parts = check_calendar(value_or(calendar_inputs_of(arguments), None))
     holidays = tuple(part for part in parts if not isinstance(part, str))
-    words = tuple(word for word in arguments._effects if word.startswith(HOLIDAYS))
+    words = tuple(word for word in calendar_effects_of(arguments) if word.startswith(HOLIDAYS))
     days = effect_inputs(history.index, words).values()
     low, high = np.quantile(history.exog, [0.05, 0.95], axis=0)
     rare = (history.exog < low) | (history.exog > high)

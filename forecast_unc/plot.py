@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import cycle
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,9 +28,7 @@ from forecast_unc.distributions.picture import (
     places,
     plain,
 )
-
-if TYPE_CHECKING:
-    from forecast_unc.evaluation.backtest import Backtest
+from forecast_unc.evaluation.results import Results
 
 __all__ = [
     "COLORS",
@@ -257,7 +255,7 @@ def _count(axis: Any) -> None:
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
-def scores_by_step(backtest: Backtest, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
+def scores_by_step(backtest: Results, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
     """Draw how a score grows with the steps ahead, one line a model; return the axes.
 
     ``score`` is a column of ``backtest.scores(by=["model", "step"])`` other than ``"n"``, such as
@@ -269,7 +267,7 @@ def scores_by_step(backtest: Backtest, score: str = "CRPS", *, ax: Axes | None =
     return finish(ax)
 
 
-def scores_by_origin(backtest: Backtest, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
+def scores_by_origin(backtest: Results, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
     """Draw a score of each origin's forecast, one line a model; return the axes.
 
     `backtest`, `score` and `ax` are those of `scores_by_step`; ``"energy"`` is a score, too. Where
@@ -280,7 +278,7 @@ def scores_by_origin(backtest: Backtest, score: str = "CRPS", *, ax: Axes | None
     return finish(ax, pd.Index(backtest.frame["origin"].unique()))
 
 
-def calibration(backtest: Backtest, ax: Axes | None = None) -> Axes:
+def calibration(backtest: Results, ax: Axes | None = None) -> Axes:
     """Draw how often intervals held the value and how often they should; return the axes.
 
     On the diagonal the bands are right, below it they are too narrow, above it too wide; all steps
@@ -306,7 +304,7 @@ def calibration(backtest: Backtest, ax: Axes | None = None) -> Axes:
     return finish(ax)
 
 
-def pit(backtest: Backtest, ax: Axes | None = None) -> Axes:
+def pit(backtest: Results, ax: Axes | None = None) -> Axes:
     """Draw histograms of the probability integral transform, one a model; return the axes.
 
     Flat is calibrated; heaped at both ends the bands are too narrow, in the middle too wide; a
@@ -330,7 +328,7 @@ def _check_backtest(backtest: object) -> None:
         raise refusal("backtest", "be a Backtest", got, remedy, TypeError)
 
 
-def _score_lines(backtest: Backtest, score: str, by: str, ax: Axes | None) -> Axes:
+def _score_lines(backtest: Results, score: str, by: str, ax: Axes | None) -> Axes:
     """Draw a score against a column of the frame, one line a model."""
     _check_backtest(backtest)
     table = backtest.scores(by=["model", by])
@@ -350,7 +348,7 @@ def _score_lines(backtest: Backtest, score: str, by: str, ax: Axes | None) -> Ax
 
 
 def _draw_chance(
-    ax: Axes, backtest: Backtest, x: Array, probability: Array, scale: float = 1.0
+    ax: Axes, backtest: Results, x: Array, probability: Array, scale: float = 1.0
 ) -> None:
     """Draw calibrated shares, times `scale`, and 95 % of them by chance; or that it cannot be."""
     ends, dark = [0, -1], gray(ax, 0.4)
@@ -381,6 +379,6 @@ def _horizons_apart(frame: pd.DataFrame, id_col: str | None) -> int:
     return apart
 
 
-def _pits(backtest: Backtest) -> Iterator[tuple[str, Any]]:
+def _pits(backtest: Results) -> Iterator[tuple[str, Any]]:
     for model, values in backtest.frame.groupby("model", sort=False)["pit"]:
         yield str(model), values.dropna().to_numpy()

@@ -31,21 +31,6 @@ LAYERS = {
 # Rooms of `forecasting`: each may import those of a lower rank, types too; modules beside the rooms
 # are above them all.
 ROOMS = {"choose": 0, "horizon": 0, "models": 1, "pool": 2}
-# Circles of types alone: classes whose methods draw and report, and functions that take them.
-OF_TYPES = [
-    {
-        "forecast_unc.distributions.diagnose",
-        "forecast_unc.distributions.export",
-        "forecast_unc.distributions.forecast",
-        "forecast_unc.distributions.page",
-        "forecast_unc.distributions.picture",
-    },
-    {
-        "forecast_unc.evaluation.backtest",
-        "forecast_unc.evaluation.report",
-        "forecast_unc.plot",
-    },
-]
 LINK = ("slope", "inverse", "kinks", "mirrored")
 WAYS_IN = 6  # cli, sktime, datasets, and the package itself
 
@@ -194,10 +179,10 @@ def test_imports_only_go_down():
     assert wrong == []
 
 
-def test_no_circular_imports_within_functions_too():
+def test_no_circular_imports_within_functions_and_for_types_too():
     graph: dict[str, set[str]] = {module: set() for module in trees()}
-    for found in imports():
-        if found.imported in trees() and found.imported != "forecast_unc":
+    for found in imports(typing_too=True):
+        if found.imported in trees() and found.imported not in ("forecast_unc", found.importer):
             graph[found.importer].add(found.imported)
     order = list(graphlib.TopologicalSorter(graph).static_order())  # raises CycleError
     assert set(order) == set(trees())
@@ -222,30 +207,6 @@ def test_rooms_import_lower_rooms_alone():
     assert wrong == []
     rooms = {room(module) for module in trees()} - {None}
     assert rooms == set(ROOMS)
-
-
-def reached(graph: dict[str, set[str]], module: str) -> set[str]:
-    """Modules that one leads to by imports, over others too."""
-    seen: set[str] = set()
-    ahead = set(graph[module])
-    while ahead:
-        seen |= ahead
-        ahead = {after for one in ahead for after in graph[one]} - seen
-    return seen
-
-
-def test_circles_of_types_are_those_that_are_named():
-    graph: dict[str, set[str]] = {module: set() for module in trees()}
-    for found in imports(typing_too=True):
-        if found.imported in trees() and found.imported not in ("forecast_unc", found.importer):
-            graph[found.importer].add(found.imported)
-    leads_to = {module: reached(graph, module) for module in graph}
-    circles = []
-    for module in graph:
-        circle = {one for one in leads_to[module] if module in leads_to[one]}
-        if circle and circle not in circles:
-            circles.append(circle)
-    assert sorted(map(sorted, circles)) == sorted(map(sorted, OF_TYPES))
 
 
 def defined_in_classes(tree: ast.Module) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -13,12 +13,37 @@ import pandas as pd
 from forecast_unc._checks import RandomState, check_several, refusal
 from forecast_unc._typing import Array
 
-if TYPE_CHECKING:
-    from forecast_unc.distributions.forecast import Forecast
+
+class Steps(Protocol):
+    """What tables and pictures ask of a forecast."""
+
+    @property
+    def index(self) -> pd.Index[Any]:
+        """Times of the steps."""
+
+    @property
+    def name(self) -> Any:
+        """Name of the series."""
+
+    @property
+    def mean(self) -> pd.Series[float]:
+        """Mean of each step."""
+
+    def __len__(self) -> int: ...
+
+    def interval(self, coverage: float) -> pd.DataFrame:
+        """Central interval of each step."""
+
+
+class SampledSteps(Steps, Protocol):
+    """What objects of other libraries ask of a forecast."""
+
+    def sample(self, n: int, random_state: RandomState = None) -> pd.DataFrame:
+        """Sample paths, steps by paths."""
 
 
 def nixtla_frame(
-    forecast: Forecast, levels: Sequence[float] = (80, 95), unique_id: str | None = None
+    forecast: Steps, levels: Sequence[float] = (80, 95), unique_id: str | None = None
 ) -> pd.DataFrame:
     """Return the forecast as the long table that Nixtla's libraries exchange.
 
@@ -39,7 +64,7 @@ def nixtla_frame(
     return frame
 
 
-def nixtla_figures(forecast: Forecast, levels: Sequence[float]) -> Array:
+def nixtla_figures(forecast: Steps, levels: Sequence[float]) -> Array:
     """Figures of :func:`nixtla_frame`, (h, 1 + 2 * levels), for checked levels."""
     bands = [forecast.interval(level / 100).to_numpy() for level in levels]
     lower, upper = [band[:, 0] for band in reversed(bands)], [band[:, 1] for band in bands]
@@ -58,7 +83,9 @@ def nixtla_columns(levels: Sequence[float]) -> list[str]:
     return ["forecast_unc", *lower, *(f"forecast_unc-hi-{level}" for level in levels)]
 
 
-def darts_series(forecast: Forecast, n_samples: int = 500, random_state: RandomState = None) -> Any:
+def darts_series(
+    forecast: SampledSteps, n_samples: int = 500, random_state: RandomState = None
+) -> Any:
     """Return sample paths as a ``TimeSeries`` of darts, one component, a sample a path.
 
     ``n_samples`` and ``random_state`` are those of :meth:`Forecast.sample`. Periods become their
@@ -74,7 +101,7 @@ def darts_series(forecast: Forecast, n_samples: int = 500, random_state: RandomS
 
 
 def gluonts_forecast(
-    forecast: Forecast, n_samples: int = 500, random_state: RandomState = None
+    forecast: SampledSteps, n_samples: int = 500, random_state: RandomState = None
 ) -> Any:
     """Return sample paths as a ``SampleForecast`` of GluonTS, or an ImportError without it.
 
@@ -117,5 +144,5 @@ def _library(module: str, name: str) -> Any:
         raise ImportError(f"a {name} needs {library}: install {library}.") from error
 
 
-def _series_name(forecast: Forecast) -> str:
+def _series_name(forecast: Steps) -> str:
     return "y" if forecast.name is None else str(forecast.name)

@@ -7,25 +7,45 @@ import io
 import numbers
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, Self
 
 import numpy as np
 import pandas as pd
 from sklearn import get_config
 
 from forecast_unc._notes import kind_of
+from forecast_unc.distributions.export import Steps
 from forecast_unc.distributions.picture import fan
 from forecast_unc.series.calendar import seasonal_periods
 
-if TYPE_CHECKING:
-    from forecast_unc.distributions.forecast import Forecast
-
 _INCHES = (5.6, 4.0)  # with letters of 11 points, which on a phone are still 10 pixels high
 _DRAWING = threading.Lock()  # the style is the process's
+
+
+class Explained(Steps, Protocol):
+    """What the page asks of a forecast."""
+
+    @property
+    def std(self) -> pd.Series[float]:
+        """Standard deviation of each step."""
+
+    @property
+    def propagation(self) -> str | tuple[str, ...] | None:
+        """Name of the propagation."""
+
+    @property
+    def model(self) -> str | None:
+        """The model, as text."""
+
+    @property
+    def members(self) -> Sequence[Any]:
+        """Members of an average, each with its model and weight."""
+
+    def __getitem__(self, key: slice) -> Self: ...
 
 
 def render(package: str, template: str, **context: Any) -> str:
@@ -43,7 +63,7 @@ card = partial(render, "forecast_unc.distributions", "notebook.html")
 """What a notebook shows: a kind of object, its name, sentences, a table and a picture, lists."""
 
 
-def forecast_card(forecast: Forecast) -> str:
+def forecast_card(forecast: Explained) -> str:
     """A forecast in a notebook: the models behind it, its first steps and its picture."""
     said = _made_by(forecast)
     if forecast.propagation is not None:
@@ -76,7 +96,7 @@ def model_card(model: Any) -> str | None:
     return card(kind=type(model).__name__, said=said, **shown)
 
 
-def _made_by(forecast: Forecast) -> str:
+def _made_by(forecast: Explained) -> str:
     if forecast.members:
         weights = [member.weight.iloc[0] for member in forecast.members]
         first = forecast.members[int(np.argmax(weights))].model
@@ -87,7 +107,7 @@ def _made_by(forecast: Forecast) -> str:
     return "Which models made it is not noted, as after a sum or a condition."
 
 
-def _ahead(forecast: Forecast, history: pd.Series[float] | None = None) -> dict[str, Any]:
+def _ahead(forecast: Explained, history: pd.Series[float] | None = None) -> dict[str, Any]:
     """Parts of a card: the table of the first steps and the picture."""
     first, columns, levels = forecast[:6], {"mean": forecast.mean}, (0.8, 0.95)
     for level in levels:

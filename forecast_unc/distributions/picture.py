@@ -12,18 +12,16 @@ import pandas as pd
 
 from forecast_unc._checks import check_coverages, refusal
 from forecast_unc._typing import Array, Axes, Flags
-from forecast_unc.distributions.export import first_instants
+from forecast_unc.distributions.export import Steps, first_instants
 from forecast_unc.series.times import index_kind
 from forecast_unc.series.values import check_is_series, numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.transforms import Bbox
 
-    from forecast_unc.distributions.forecast import Forecast
-
 
 def fan(
-    forecast: Forecast,
+    forecast: Steps,
     coverage: Sequence[float] = (0.5, 0.8, 0.95),
     *,
     history: pd.Series[float] | None = None,
@@ -66,7 +64,7 @@ def fan(
     return finish(ax, forecast.index)
 
 
-def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Forecast) -> Axes:
+def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Steps) -> Axes:
     """Draw checked values before a forecast, if given, and label the axis; return the axes."""
     ax = current_axes(ax)
     name, unit = forecast.name, None
@@ -86,7 +84,7 @@ def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Fo
 
 
 def continued(
-    ax: Axes, history: pd.Series[float] | None, forecast: Forecast, frame: pd.DataFrame
+    ax: Axes, history: pd.Series[float] | None, forecast: Steps, frame: pd.DataFrame
 ) -> tuple[Any, pd.DataFrame]:
     """Places and columns (h, k) of a forecast, from the last value of a history leading to it."""
     times = places(ax, forecast.index)
@@ -106,12 +104,12 @@ def continued(
     return np.append(past[seen[-1]], ahead), pd.concat([last, frame])
 
 
-def check_history(history: pd.Series[float] | None, forecast: Forecast) -> pd.Series[float] | None:
+def check_history(history: pd.Series[float] | None, forecast: Steps) -> pd.Series[float] | None:
     """The values before a forecast, if given, or an error."""
     return None if history is None else _timed("history", history, forecast)
 
 
-def check_actual(actual: pd.Series[float] | None, *forecasts: Forecast) -> pd.Series[float] | None:
+def check_actual(actual: pd.Series[float] | None, *forecasts: Steps) -> pd.Series[float] | None:
     """Observed values, if given, at the times of the forecasts, or an error if there are none."""
     if actual is None:
         return None
@@ -125,7 +123,7 @@ def check_actual(actual: pd.Series[float] | None, *forecasts: Forecast) -> pd.Se
     return actual.loc[there]
 
 
-def _timed(name: str, series: pd.Series[float], forecast: Forecast) -> pd.Series[float]:
+def _timed(name: str, series: pd.Series[float], forecast: Steps) -> pd.Series[float]:
     series = check_is_series(series, name)
     numeric_values(series, name)
     check_times(name, series.index, forecast.index)

@@ -7,7 +7,7 @@ import hashlib
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -25,10 +25,8 @@ from forecast_unc.distributions.page import number
 from forecast_unc.distributions.picture import finish, places, with_unit
 from forecast_unc.distributions.variance_parts import PARTS
 from forecast_unc.evaluation.folds import Request, percent
+from forecast_unc.evaluation.results import Results
 from forecast_unc.series.times import format_time
-
-if TYPE_CHECKING:
-    from forecast_unc.evaluation.backtest import Backtest
 
 _LEVEL = 0.05  # of the tests
 _ROUNDOFF = 1e-9  # share of a score
@@ -41,7 +39,7 @@ def check_suffix(name: str, path: Path) -> None:
         raise refusal(name, "end in .html or .htm", repr(path.name), remedy)
 
 
-def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
+def write_report(backtest: Results, path: str | PathLike[str]) -> None:
     """Write the report of a backtest to a file."""
     check_path(path, "report.html", writes=True)
     check_suffix("path", Path(path))
@@ -70,7 +68,7 @@ def write_report(backtest: Backtest, path: str | PathLike[str]) -> None:
         unfinished.write_bytes(text.encode())
 
 
-def _judged(backtest: Backtest) -> dict[str, Any]:
+def _judged(backtest: Results) -> dict[str, Any]:
     table, by_step = backtest.scores(), backtest.scores(["model", "step"])
     test, untested = _tested(backtest, table)
     by_each, _ = _tested(backtest, table, "step")
@@ -101,7 +99,7 @@ def _judged(backtest: Backtest) -> dict[str, Any]:
 
 
 def _tested(
-    backtest: Backtest, table: pd.DataFrame, by: Literal["model", "step"] = "model"
+    backtest: Results, table: pd.DataFrame, by: Literal["model", "step"] = "model"
 ) -> tuple[pd.DataFrame | None, str]:
     """The test of the CRPS, differences that are roundoff 0; or None and why there is none."""
     own = table.index[0]
@@ -113,7 +111,7 @@ def _tested(
     return test.assign(difference=test["difference"].mask(small, 0.0)), ""
 
 
-def verdict(backtest: Backtest) -> str:
+def verdict(backtest: Results) -> str:
     """The CRPS of the first model beside that of the best other, and its coverage, in words."""
     table = backtest.scores()
     test, _ = _tested(backtest, table)
@@ -132,14 +130,14 @@ def verdict(backtest: Backtest) -> str:
     return f"{said}. Its {100 * widest:g} % interval {held}."
 
 
-def unit_of_mase(backtest: Backtest) -> str:
+def unit_of_mase(backtest: Results) -> str:
     """The unit of MASE and MSIS, from the period that the backtest took, in words."""
     season = backtest.seasonal_period
     over = "the seasonal period of each series" if season is None else counted(season, "step")
     return f"mean absolute change over {over} in the past"
 
 
-def backtest_card(backtest: Backtest) -> str:
+def backtest_card(backtest: Results) -> str:
     """A backtest in a notebook: the verdict, scores by model, and the CRPS by step."""
     table, n = backtest.scores(), len(backtest.failures)
     said = verdict(backtest) + (f" Without {n} series that failed." if n else "")
@@ -149,7 +147,7 @@ def backtest_card(backtest: Backtest) -> str:
     return page.card(kind="Backtest", of=name, said=said, table=page.table(few), picture=image)
 
 
-def _latest(backtest: Backtest, request: Request) -> dict[str, Any]:
+def _latest(backtest: Results, request: Request) -> dict[str, Any]:
     """The data, the model fitted as late as can be, and its forecast."""
     model, ahead = request.latest()
     y, coverage, frame = request.plan.y, request.plan.coverage, backtest.frame

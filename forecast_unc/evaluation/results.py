@@ -1,0 +1,44 @@
+"""What pictures and pages ask of a `Backtest`, which draws and writes them itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol
+
+import pandas as pd
+
+
+class Results(Protocol):
+    """Attributes and methods of a `Backtest`; see there."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """One row a model, origin and step."""
+
+    @property
+    def coverage(self) -> tuple[float, ...]:
+        """Coverages of the intervals."""
+
+    @property
+    def seasonal_period(self) -> int | None:
+        """Season of the unit of MASE."""
+
+    @property
+    def id_col(self) -> str | None:
+        """Of a panel the column that names the series."""
+
+    @property
+    def failures(self) -> pd.DataFrame:
+        """Of a panel the series that could not be backtested."""
+
+    @property
+    def request(self) -> Any:
+        """What was asked, and of which data, or None."""
+
+    def scores(self, by: str | Sequence[str] = "model") -> pd.DataFrame:
+        """Scores by model, step or origin."""
+
+    def significance(
+        self, score: str, reference: str | None, by: Literal["model", "step"]
+    ) -> pd.DataFrame:
+        """Tests of differences of a score."""

@@ -31,6 +31,17 @@ LAYERS = {
 # Rooms of `forecasting`: each may import those of a lower rank, types too; modules beside the rooms
 # are above them all.
 ROOMS = {"choose": 0, "horizon": 0, "models": 1, "pool": 2}
+# Functions of more than six parameters, self not counted; all but the last two are public.
+OF_MANY_PARAMETERS = {
+    "backtest",
+    "backtest_panel",
+    "fan",
+    "Forecast.__init__",
+    "Forecaster.forecast",
+    "forecast_panel",
+    "average",
+    "GreedySupport.__init__",
+}
 LINK = ("slope", "inverse", "kinks", "mirrored")
 WAYS_IN = 6  # cli, sktime, datasets, and the package itself
 
@@ -209,6 +220,25 @@ def test_rooms_import_lower_rooms_alone():
     assert rooms == set(ROOMS)
 
 
+def functions(node: ast.AST, above: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
+    """Functions with their names, those of classes after the class and a dot."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef):
+            yield above + child.name, child
+        name = f"{child.name}." if isinstance(child, ast.ClassDef) else above
+        yield from functions(child, name)
+
+
+def test_functions_have_six_parameters_at_most():
+    def n_parameters(node: ast.FunctionDef) -> int:
+        every = node.args.posonlyargs + node.args.args + node.args.kwonlyargs
+        return sum(one.arg not in ("self", "cls") for one in every)
+
+    found = [pair for tree in trees().values() for pair in functions(tree)]
+    assert len(found) > 1000
+    assert {name for name, node in found if n_parameters(node) > 6} == OF_MANY_PARAMETERS
+
+
 def defined_in_classes(tree: ast.Module) -> set[str]:
     """Names that the classes of a module define: methods, fields, and what they set of self."""
     classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
@@ -232,7 +262,7 @@ def test_private_members_are_used_in_their_own_module_alone():
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute)
         and of_another(node)
-        and node.attr not in defined_in_classes(tree) | {"_replace", "_asdict"}
+        and node.attr not in defined_in_classes(tree) | {"_replace", "_asdict", "_fields"}
     ]
     assert wrong == []
 

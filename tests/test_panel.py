@@ -30,7 +30,7 @@ from forecast_unc import (
     forecast_panel,
 )
 from forecast_unc.evaluation.backtest import Backtest
-from forecast_unc.evaluation.folds import OWN_NAME, contenders
+from forecast_unc.evaluation.folds import OWN_NAME
 from forecast_unc.panels import checkpoints, jobs
 from forecast_unc.panels.fallback import Answer
 from forecast_unc.panels.panel import Columns, Panel
@@ -1119,9 +1119,8 @@ def test_a_job_is_sent_its_own_rows_only(series):
     sizes = []
     for copies in (1, 50):
         many = {f"{name}{i}": y for name, y in series.items() for i in range(copies)}
-        contender, *_ = contenders(NeverWithExog(), None)
         frame, columns = long(many, x=1.0), Columns("unique_id", "ds", "y")
-        sizes.append(len(pickle.dumps(Panel.checked(frame, columns, None, contender)[0])))
+        sizes.append(len(pickle.dumps(Panel.checked(frame, columns, None)[0])))
     assert sizes[1] <= sizes[0] + 10  # an id of one more character
 
 

@@ -381,7 +381,7 @@ def test_a_sequential_search_starts_from_some_columns_and_the_bias(monkeypatch):
     monkeypatch.setattr(sbl, "train_sequential", trained)
     for most, size in ((12, 12), (40, 40), (41, 41)):
         begun.clear()
-        _train(Phi, signs, "sequential", 15, 15, np.random.default_rng(0), most=most)
+        _train(Phi, signs, 15, 15, np.random.default_rng(0), most=most)
         drawn = np.unique(np.concatenate([columns for columns, _, _ in begun]))
         assert_array_equal(drawn, np.arange(41))
         for columns, alpha, max_iter in begun:
@@ -394,7 +394,7 @@ def test_a_sequential_search_starts_from_some_columns_and_the_bias(monkeypatch):
         assert 1.7 < logs.std() < 2.3
         assert abs(logs.mean()) < 0.5
     begun.clear()
-    _train(Phi, signs, "mackay", 0, 15, np.random.default_rng(0), most=12)
+    _train(Phi, signs, 0, 15, np.random.default_rng(0), most=None)
     assert_array_equal(begun[0][0], np.arange(41))
     assert begun[0][2] == 15
 

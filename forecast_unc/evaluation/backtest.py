@@ -375,7 +375,8 @@ def backtest(
     >>> result.scores()["n"].to_dict()
     {'forecast_unc': 12, 'naive': 12}
     """
-    check_arguments(steps, origins, step, refit, window, gap, compare, n_jobs)
+    check_arguments(steps, origins, step, refit, window, gap)
+    _checks.check_jobs(n_jobs)
     step, coverage = steps if step is None else step, _checks.check_coverages(coverage)
     models, y = folds.contenders(forecaster, compare), check_is_series(y, "y", time, target)
     index, unit = regular_index(y.index, "y"), y.attrs.get("unit")
@@ -419,18 +420,11 @@ def check_arguments(
     refit: bool | int,
     window: str,
     gap: int,
-    compare: object,
-    n_jobs: int | None,
 ) -> None:
     """Raise unless the arguments of `backtest` that do not depend on the series are valid."""
     _checks.check_steps(steps)
     check_whole("gap", gap, 0, "0 scores the first step on.")
     check_choice("window", window, ("expanding", "rolling"), "'rolling' drops old values.")
-    if compare is not None and not isinstance(compare, Mapping):
-        must = "be a mapping of names to forecasters"
-        remedy = 'Pass {"ETS": baselines.ETS()}, for example.'
-        raise refusal("compare", must, type(compare).__name__, remedy, TypeError)
-    _checks.check_jobs(n_jobs)
     if isinstance(origins, numbers.Number):
         check_whole("origins", origins, 1, "10 is a good start.")
         check_whole("step", steps if step is None else step, 1, "By default it is steps.")

@@ -78,6 +78,10 @@ def contenders(forecaster: Model, compare: Mapping[str, Model | str] | None) -> 
     if not _is_model(forecaster):
         remedy = "Pass a Forecaster()."
         raise refusal("forecaster", "have fit and forecast", f"{forecaster!r}", remedy, TypeError)
+    if compare is not None and not isinstance(compare, Mapping):
+        must = "be a mapping of names to forecasters"
+        remedy = 'Pass {"ETS": baselines.ETS()}, for example.'
+        raise refusal("compare", must, type(compare).__name__, remedy, TypeError)
     own, others = Contender(forecaster), []
     for name, model in (compare or {}).items():
         if name == OWN_NAME:

@@ -143,12 +143,11 @@ class Panel:
         given: object,
         columns: Columns,
         freq: Any,
-        contender: Contender,
         by: Sequence[Hashable] | None = None,
         correlation: object = None,
         otherwise: str = "Leave it out or encode it as numbers.",
     ) -> Panel:
-        """The series of the user's frame for a model, or an error about it as a whole.
+        """The series of the user's frame, or an error about it as a whole.
 
         `otherwise` says what to do with a further column that is not of numbers.
         """
@@ -166,15 +165,18 @@ class Panel:
         groups = Groups.checked(labels, correlation)
         past = frame.drop(columns=[*columns, *(by or ())]).set_axis(times)
         _check_regressors(past, "frame", otherwise)
-        if len(past.columns) and "exog" not in contender.can:
-            model, got = type(contender.model).__name__, str(list(past.columns))
-            must = f"have no further columns for {model}, which takes no regressors"
-            kept = [*columns, *(by or ())]
-            raise refusal("frame", must, got, f"Leave them out, frame[{kept}].")
         past.insert(0, columns.target, target.to_numpy(dtype=np.float64, na_value=np.nan))
         panel = cls(columns, ids, past, _checked_freq(freq, times), rows, groups=groups)
         panel._refuse_if_all(OneSeries.history, range(len(panel)))
         return panel
+
+    def check_taken(self, contender: Contender, by: Sequence[Hashable] = ()) -> None:
+        """Raise if there are regressors, and the model takes none."""
+        further = list(self.past.columns[1:])
+        if further and "exog" not in contender.can:
+            model, kept = type(contender.model).__name__, [*self.columns, *by]
+            must = f"have no further columns for {model}, which takes no regressors"
+            raise refusal("frame", must, str(further), f"Leave them out, frame[{kept}].")
 
     def check_future(self, steps: int) -> None:
         """Raise if the regressors ahead fit none of some twenty series: the frame is wrong."""

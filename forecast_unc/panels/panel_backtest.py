@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import check_coverages, check_several, refusal
+from forecast_unc._checks import check_coverages, check_jobs, check_several, refusal
 from forecast_unc._progress import tqdm
 from forecast_unc.evaluation.backtest import Backtest, backtest, check_arguments, with_n_origins
 from forecast_unc.evaluation.folds import Model, contenders, percent
@@ -80,14 +80,17 @@ def backtest_panel(
     if not isinstance(origins, int | np.integer):
         origins = check_several("origins", origins, "times of y", "how many, such as 10, or [time]")
     options: dict[str, Any] = {"origins": origins, "step": step, "refit": refit}
-    options |= {"window": window, "gap": gap, "compare": compare}
-    check_arguments(steps=steps, n_jobs=n_jobs, **options)
+    options |= {"window": window, "gap": gap}
+    check_arguments(steps, **options)
+    options |= {"compare": compare, "coverage": coverage}
+    check_jobs(n_jobs)
     own, *_ = contenders(forecaster, compare)
     bounds = {f"{end}_{percent(level)}" for level in coverage for end in ("lower", "upper")}
     if isinstance(id_col, Hashable) and id_col in {*_OWN, *bounds}:
         raise refusal("id_col", "not be a column of a backtest", repr(id_col), "Rename the column.")
-    panel = Panel.checked(frame, Columns(id_col, time_col, target_col), freq, own)
-    work = partial(_backtest, forecaster, steps, options | {"coverage": coverage})
+    panel = Panel.checked(frame, Columns(id_col, time_col, target_col), freq)
+    panel.check_taken(own)
+    work = partial(_backtest, forecaster, steps, options)
     with tqdm(total=len(panel), disable=not progress, desc="backtest_panel") as bar:
         outcomes = run_jobs(work, panel, n_jobs=n_jobs, bar=bar)
     warn_again(outcomes, panel.ids.tolist())

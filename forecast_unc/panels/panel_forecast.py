@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,15 @@ FrameT = TypeVar("FrameT")
 
 class FailedSeriesWarning(UserWarning):
     """The model of some series of a panel failed."""
+
+
+class Asked(NamedTuple):
+    """What is asked for of each series."""
+
+    steps: int
+    levels: tuple[float, ...]
+    points: Array | None  # probabilities of quantiles, for groups
+    aggregate: str | None
 
 
 def forecast_panel(
@@ -149,7 +158,8 @@ def forecast_panel(
     if by is not None:
         by = [by] if isinstance(by, str) else check_several("by", by, "columns", "by='region'")
     otherwise = "Leave it out, encode it as numbers, or name it in by= if it groups the series."
-    panel = Panel.checked(frame, columns, freq, contender, by, correlation, otherwise)
+    panel = Panel.checked(frame, columns, freq, by, correlation, otherwise)
+    panel.check_taken(contender, by or ())
     panel = panel.with_future(exog)
     if exog is not None:
         panel.check_future(steps)
@@ -162,12 +172,13 @@ def forecast_panel(
     model = clone(forecaster, safe=False)
     points = None if panel.groups is None else POINTS
     bound = lent.lower if getattr(forecaster, "lower", 0.0) is None else -np.inf
-    work = partial(_forecast, model, steps, levels, options, few, bound, points, aggregate)
+    asked = Asked(steps, levels, points, aggregate)
+    work = partial(_forecast, model, options, asked, few, bound)
 
     def run(part: Panel) -> list[pd.DataFrame]:
         outcomes = run_jobs(work, part, n_jobs=n_jobs, bar=bar)
         warn_again(outcomes, part.ids.tolist())
-        return _assembled(outcomes, part, names, levels, steps, lent, aggregate)
+        return _assembled(outcomes, part, asked, lent)
 
     with tqdm(total=len(panel), disable=not progress, desc="forecast_panel") as bar:
         if output is None:
@@ -189,60 +200,47 @@ def forecast_panel(
 
 
 def _forecast(
-    forecaster: Any,
-    steps: int,
-    levels: Sequence[float],
-    options: dict[str, Any],
-    few: int,
-    bound: float,
-    points: Array | None,
-    aggregate: str | None,
-    one: OneSeries,
+    forecaster: Any, options: dict[str, Any], asked: Asked, few: int, bound: float, one: OneSeries
 ) -> Steps | None:
     if one.past.iloc[:, 0].count() <= few:
         return None
     model = clone(forecaster, safe=False)
     y, past = one.history()
-    future = one.ahead(y.index, steps)
+    future = one.ahead(y.index, asked.steps)
     if past is None:
         model.fit(y)
     else:
         model.fit(y, exog=past)
         options = {**options, "exog": future}
-    forecast = model.forecast(steps, **options)
+    forecast = model.forecast(asked.steps, **options)
     if bound == 0.0 and y.count() < FEW_BOUND:
         forecast = forecast.censored(bound)
-    if aggregate is not None:
-        forecast = forecast.aggregate(aggregate)
-    figures = export.nixtla_figures(forecast, levels)
-    quantiles = None if points is None else forecast.quantile(points).to_numpy()
+    if asked.aggregate is not None:
+        forecast = forecast.aggregate(asked.aggregate)
+    figures = export.nixtla_figures(forecast, asked.levels)
+    quantiles = None if asked.points is None else forecast.quantile(asked.points).to_numpy()
     notes = Notes.of(getattr(model, "notes_", ()))
     return Steps(export.first_instants(forecast.index).array, figures, quantiles, notes=notes)
 
 
 def _assembled(
-    outcomes: Sequence[Outcome],
-    panel: Panel,
-    names: list[str],
-    levels: tuple[float, ...],
-    steps: int,
-    lent: Lent,
-    aggregate: str | None,
+    outcomes: Sequence[Outcome], panel: Panel, asked: Asked, lent: Lent
 ) -> list[pd.DataFrame]:
     """The long result of pandas, and the sums of groups, if any are asked for."""
+    names = export.nixtla_columns(asked.levels)
     index = panel.past.index
     dates = export.first_instants(index[:0])
     dtype: Any = dates.dtype if isinstance(dates, pd.DatetimeIndex) else pd.Int64Dtype()
     none = Steps(pd.array([None], dtype=dtype), np.full((1, len(names)), np.nan), None)
     found: list[Steps] = []
     for i, outcome in enumerate(outcomes):
-        instead = outcome.value or answer(panel[i], steps, lent)
+        instead = outcome.value or answer(panel[i], asked.steps, lent)
         if isinstance(instead, str):
             instead = none._replace(status=instead)
         elif isinstance(instead, Answer):
-            instead = instead if aggregate is None else instead.aggregated(aggregate)
-            quantiles = None if panel.groups is None else instead.quantiles(POINTS)
-            times, figures = instead.times.array, instead.figures(levels)
+            instead = instead if asked.aggregate is None else instead.aggregated(asked.aggregate)
+            quantiles = None if asked.points is None else instead.quantiles(asked.points)
+            times, figures = instead.times.array, instead.figures(asked.levels)
             instead = Steps(times, figures, quantiles, instead.status)
         found.append(instead)
     times = [pd.Series(each.times).astype(dtype) for each in found]

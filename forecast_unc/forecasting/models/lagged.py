@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -49,6 +49,18 @@ _SEARCH = {
 }
 
 
+class Learned(NamedTuple):
+    """What a model is made again of, on a history."""
+
+    specification: Specification
+    transform: PowerTransform
+    taken_out: Effects
+    differencing: Differencing
+    regressor: KernelRegressor
+    noise: NoiseChoice
+    replaced: str  # why the regressor is not the one of the specification
+
+
 @dataclass(frozen=True, eq=False)
 class LaggedModel(FittedModel):
     """A regressor of the next value on lagged ones, at the end of a history."""
@@ -67,15 +79,7 @@ class LaggedModel(FittedModel):
     taken_out: Effects = field(repr=False)
     replaced: str = ""  # why the regressor is not the one of the specification
 
-    made_of = (
-        "specification",
-        "transform",
-        "taken_out",
-        "differencing",
-        "regressor",
-        "noise",
-        "replaced",
-    )
+    made_of = Learned._fields
 
     @classmethod
     def fit(
@@ -103,48 +107,27 @@ class LaggedModel(FittedModel):
         if specification.noise == "process":
             training = _training(specification, differencing, past, rows)
             regressor, replaced = bounded(regressor, training)
-        return cls(
-            specification,
-            history,
-            transform,
-            regressor,
-            rows,
-            past,
-            _one_step(specification, differencing, regressor),
-            noise,
-            taken_out,
-            replaced,
+        learned = Learned(
+            specification, transform, taken_out, differencing, regressor, noise, replaced
         )
+        return cls._of(learned, history, rows, past)
 
     @classmethod
-    def made(
-        cls,
-        history: History,
-        specification: Specification,
-        transform: PowerTransform,
-        taken_out: Effects,
-        differencing: Differencing,
-        regressor: KernelRegressor,
-        noise: NoiseChoice,
-        replaced: str,
-    ) -> Self:
-        """A model by its recipe, with the posterior of a history."""
-        past = _past(specification, transform, taken_out, history)
+    def made(cls, history: History, **recipe: Any) -> Self:
+        """A model by its recipe, which are the fields of `Learned`, with a history's posterior."""
+        learned = Learned(**recipe)
+        specification = learned.specification
+        past = _past(specification, learned.transform, learned.taken_out, history)
         times = complete_rows(history.y, specification.lags, specification.differences)
-        rows = _noisy_rows(specification, differencing, past, times)
-        regressor = rows.condition(regressor)
-        return cls(
-            specification,
-            history,
-            transform,
-            regressor,
-            rows,
-            past,
-            _one_step(specification, differencing, regressor),
-            noise,
-            taken_out,
-            replaced,
-        )
+        rows = _noisy_rows(specification, learned.differencing, past, times)
+        learned = learned._replace(regressor=rows.condition(learned.regressor))
+        return cls._of(learned, history, rows, past)
+
+    @classmethod
+    def _of(cls, learned: Learned, history: History, rows: NoisyRows, past: Past) -> Self:
+        fields = learned._asdict()
+        one_step = _one_step(learned.specification, fields.pop("differencing"), learned.regressor)
+        return cls(history=history, rows=rows, past=past, one_step=one_step, **fields)
 
     @property
     def why(self) -> str:

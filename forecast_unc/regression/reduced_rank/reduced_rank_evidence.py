@@ -54,6 +54,16 @@ class Solution(NamedTuple):
     half_log_det: float  # of B
 
 
+class Parameters(NamedTuple):
+    """Of the second pass: hyper-parameters, and the variances that they give."""
+
+    lengthscales: Array  # (d,)
+    amplitude: float
+    scales: Array  # (p,), prior stds of the linear weights
+    unit: float  # of variances in the sums
+    variances: Array  # (n,) with "fitc", else (0,)
+
+
 class ReducedRankEvidence:
     """-log N(y | 0, Q + s^2 I), a bound or FITC's, and its gradient: theory/reduced_rank.md."""
 
@@ -89,9 +99,8 @@ class ReducedRankEvidence:
             return np.inf, gradient
         precision, mean, half_log_det = solution
 
-        squares, pull, gradient[:d] = self._second_pass(
-            chol, lengthscales, sums, solution, amplitude, scales, unit, variances
-        )
+        at = Parameters(lengthscales, amplitude, scales, unit, variances)
+        squares, pull, gradient[:d] = self._second_pass(chol, sums, solution, at)
         share = 1.0 - np.diagonal(precision)  # of each weight's variance that the data took
         gradient[d] = share[:m].sum() - mean[:m] @ mean[:m]
         if self.linear:
@@ -189,17 +198,10 @@ class ReducedRankEvidence:
         return Solution(np.asfortranarray(precision), mean, half_log_det)
 
     def _second_pass(
-        self,
-        chol: Array,
-        lengthscales: Array,
-        sums: Sums,
-        solution: Solution,
-        amplitude: float,
-        scales: Array,
-        unit: float,
-        variances: Array,
+        self, chol: Array, sums: Sums, solution: Solution, at: Parameters
     ) -> tuple[float, Array, Array]:
         """Sum of squared residuals, the f of each row, and the gradient in log length-scales."""
+        lengthscales, amplitude, scales, unit, variances = at
         m, a2, beta, fitc = len(self.centers), amplitude**2, 1.0 / unit, self.objective == "fitc"
         own_part, bound = solution.precision[:m, :m], self.objective == "bound"
         H = a2 * beta * _between(chol, own_part - bound * np.eye(m))

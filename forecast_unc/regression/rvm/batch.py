@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 from scipy.linalg import eigh
@@ -84,24 +85,18 @@ def random_start(Phi: Array, y: Array, spread: float, rng: np.random.Generator) 
 
 
 def subspace_em(
-    Phi: Array,
-    y: Array,
-    noise: NoisePrior,
-    start: Start,
-    budget: int,
-    order: Positions,
-    max_iter: int,
+    Phi: Array, y: Array, noise: NoisePrior, start: Start, budget: int, max_iter: int
 ) -> SparseModel:
     """EM on blocks of columns within a budget: Quinonero-Candela & Winther, NIPS 15 (2003)."""
-    block = max(1, budget // 10)
+    block, columns = max(1, budget // 10), np.arange(Phi.shape[1])
 
     def iterated(active: Positions, alpha: Array, noise_var: float, most: int) -> SparseModel:
         own, start = Evidence.of(Phi[:, active], y), (alpha, float(np.log(noise_var)))
         end = fixed_point(own, noise, start, em_step, most)
         return end._replace(active=active[end.active])
 
-    model, n_iter = SparseModel(order[:0], np.empty(0), np.exp(start[1]), False, 0), 0
-    for first in range(0, len(order), block):
+    model, n_iter = SparseModel(columns[:0], np.empty(0), np.exp(start[1]), False, 0), 0
+    for first in range(0, len(columns), block):
         if n_iter >= max_iter:
             break
         active, alpha, noise_var, *_ = model
@@ -111,14 +106,12 @@ def subspace_em(
             gamma = np.zeros(len(active)) if at is None else at.gamma
             kept = np.sort(np.argsort(-gamma, kind="stable")[: budget - block])
             active, alpha = active[kept], alpha[kept]
-        new = order[first : first + block]
+        new = columns[first : first + block]
         active, alpha = np.concatenate([active, new]), np.concatenate([alpha, start[0][new]])
         model = iterated(active, alpha, noise_var, min(10, max_iter - n_iter))
         n_iter += model.n_iter
     model = iterated(*model[:3], max(max_iter - n_iter, 1))
-    order = np.argsort(model.active)
-    active, alpha = model.active[order], model.alpha[order]
-    return model._replace(active=active, alpha=alpha, n_iter=n_iter + model.n_iter)
+    return model.sorted()._replace(n_iter=n_iter + model.n_iter)
 
 
 def direct(Phi: Array, y: Array, noise: NoisePrior, start: Start, max_iter: int) -> SparseModel:
@@ -205,17 +198,18 @@ def lengthscale_evidence(
     return posterior.log_evidence, gradient
 
 
+class Prior(NamedTuple):
+    """Medians (d,) of the length-scales, and the prior of the noise."""
+
+    center: Array
+    noise: NoisePrior
+
+
 def adapt(
-    Z: Array,
-    y: Array,
-    model: SparseModel,
-    bases: Bases,
-    lengthscales: Array,
-    center: Array,
-    noise: NoisePrior,
+    Z: Array, y: Array, model: SparseModel, bases: Bases, lengthscales: Array, prior: Prior
 ) -> tuple[SparseModel, Array]:
-    """Model and length-scales (d,) of higher evidence and prior, of median `center`; same bases."""
-    d = Z.shape[1]
+    """Model and length-scales (d,) of higher evidence and prior; same bases."""
+    d, (center, noise) = Z.shape[1], prior
 
     def objective(x: Array) -> tuple[float, Array]:
         scales, alpha, noise_var = np.exp(x[:d]), np.exp(x[d:-1]), float(np.exp(x[-1]))

@@ -295,9 +295,8 @@ class _Training(NamedTuple):
                 break
             value, n_kicks = fit.objective, 0
             bases = Bases.of(self.Z, fit.model.active, self.rvm.linear, self.rvm.bias)
-            model, lengthscales = batch.adapt(
-                self.Z, self.t, fit.model, bases, lengthscales, self.center, self.noise
-            )
+            prior = batch.Prior(self.center, self.noise)
+            model, lengthscales = batch.adapt(self.Z, self.t, fit.model, bases, lengthscales, prior)
         return best
 
     def _fit(
@@ -333,7 +332,10 @@ class _Training(NamedTuple):
                 return batch.direct(*data, start, rvm.max_iter)
             case "subspace_em":
                 order = self.rng.permutation(Phi.shape[1])
-                return batch.subspace_em(*data, start, rvm.budget, order, rvm.max_iter)
+                data = Phi[:, order], self.t, self.noise
+                drawn = start[0][order], start[1]
+                model = batch.subspace_em(*data, drawn, rvm.budget, rvm.max_iter)
+                return model._replace(active=order[model.active]).sorted()
         step = batch.em_step if rvm.algorithm == "em" else batch.mackay_step
         evidence = Evidence.of(Phi, self.t)
         return batch.fixed_point(evidence, self.noise, start, step, rvm.max_iter)

@@ -143,8 +143,9 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
             if self.lengthscales is None:
                 lengthscales *= _best_multiple(Z, labels, lengthscales, self.max_iter, rng)
             Phi = design(Z, Z, lengthscales, False, True)
+            most = 500 if self.algorithm == "sequential" else None
             machines = tuple(
-                _train(Phi, signs, self.algorithm, self.n_restarts, self.max_iter, rng)
+                _train(Phi, signs, self.n_restarts, self.max_iter, rng, most)
                 for signs in _one_against_rest(labels)
             )
         self.classes_, self.machines_ = classes, machines
@@ -208,23 +209,24 @@ def _one_against_rest(labels: Positions) -> list[Array]:
 def _train(
     Phi: Array,
     signs: Array,
-    algorithm: str,
     n_restarts: int,
     max_iter: int,
     rng: np.random.Generator,
-    most: int = 500,
+    most: int | None,
 ) -> Machine:
-    """Machine of the highest evidence over the starts, those that converged first."""
+    """Machine of the highest evidence over the starts, those that converged first.
+
+    Trained sequentially from so many columns at most; None: all at once.
+    """
     found, (_, M) = [], Phi.shape
-    sequential = algorithm == "sequential"
     for restart in range(n_restarts + 1):
         columns = np.arange(M)
-        if sequential and most < M:  # random ones, and the last, which is the bias
+        if most is not None and most < M:  # random ones, and the last, which is the bias
             columns = np.append(np.sort(rng.permutation(M - 1)[: most - 1]), M - 1)
         columns, alpha = laplace.equal_shares(Phi, columns)
         alpha = alpha * np.exp(2.0 * (restart > 0) * rng.standard_normal(len(alpha)))
-        model = laplace.train_mackay(Phi, signs, (columns, alpha), 10 if sequential else max_iter)
-        if sequential:
+        model = laplace.train_mackay(Phi, signs, (columns, alpha), max_iter if most is None else 10)
+        if most is not None:
             model = laplace.train_sequential(Phi, signs, (model.active, model.alpha), max_iter)
         weights = laplace.laplace(Phi[:, model.active], signs, model.alpha)
         posterior = weights.mean, weights.chol, weights.log_evidence
@@ -253,7 +255,7 @@ def _best_multiple(
             Phi = design(Z, Z[train], multiple * lengthscales, False, True)
             inside, outside = np.asfortranarray(Phi[train]), Phi[test]
             for signs in _one_against_rest(labels):
-                machine = _train(inside, signs[train], "sequential", 0, max_iter, rng, most=100)
+                machine = _train(inside, signs[train], 0, max_iter, rng, most=100)
                 odds = machine.log_odds(outside[:, machine.active])
                 scores[row, test] += log_expit(signs[test] * odds)
     scores = scores[:, tested > 0] / tested[tested > 0]

@@ -98,6 +98,11 @@ class SparseModel(NamedTuple):
     converged: bool
     n_iter: int
 
+    def sorted(self) -> Self:
+        """The same, by the numbers of the columns."""
+        order = np.argsort(self.active)
+        return self._replace(active=self.active[order], alpha=self.alpha[order])
+
 
 class WeightPosterior(NamedTuple):
     """Posterior N(mean, (L L')^-1) of the active weights, and the log evidence."""

@@ -220,6 +220,17 @@ def test_rooms_import_lower_rooms_alone():
     assert rooms == set(ROOMS)
 
 
+def test_rooms_make_no_forecasts():
+    """They return a Prediction, of which a Forecast is made once, at the end."""
+    makers = "forecast_unc.distributions.forecast", "forecast_unc.distributions.fitted"
+    wrong = [
+        str(found)
+        for found in imports(typing_too=True)
+        if room(found.importer) is not None and found.imported in makers
+    ]
+    assert wrong == []
+
+
 def functions(node: ast.AST, above: str = "") -> Iterator[tuple[str, ast.FunctionDef]]:
     """Functions with their names, those of classes after the class and a dot."""
     for child in ast.iter_child_nodes(node):

@@ -4,23 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any, NamedTuple, overload
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
 
-from forecast_unc._typing import Array, Flags, Positions
+from forecast_unc._typing import Array
 from forecast_unc.distributions.forecast import Forecast, forecast_of
-from forecast_unc.distributions.prediction import Prediction
+from forecast_unc.distributions.prediction import PastSteps
 from forecast_unc.series.times import format_time
-
-
-class PastSteps(NamedTuple):
-    """Forecasts of some times of the past, each from the values before it."""
-
-    places: Positions  # (k,), of the times in the series
-    prediction: Prediction  # of the k times; only its marginals mean something
-    known: Flags  # (k,), which of the times it holds for
 
 
 class Fitted:

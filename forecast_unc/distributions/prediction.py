@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forecast_unc._checks import first_true
-from forecast_unc._typing import Array, Positions
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions import average as averages
 from forecast_unc.distributions.joint import Diverged, Joint
 from forecast_unc.distributions.sums import linear
@@ -77,17 +77,11 @@ class Prediction:
         """That of the bands before; of an average of calibrated ones that of those."""
         if self.before is not None:
             return self.before.uncalibrated()
-        clean = [
-            member._replace(prediction=member.prediction.uncalibrated()) for member in self.members
-        ]
-        if all(a.prediction is b.prediction for a, b in zip(clean, self.members, strict=True)):
+        clean = [member.prediction.uncalibrated() for member in self.members]
+        if all(own is one.prediction for own, one in zip(clean, self.members, strict=True)):
             return self
-        return average(
-            [one.prediction for one in clean],
-            np.array([one.weight for one in clean]),
-            self.disagreement,
-            [one.number for one in clean],
-        )
+        _, weights, numbers = zip(*self.members, strict=True)
+        return average(clean, np.array(weights), self.disagreement, numbers)
 
     def combined(self, matrix: Array) -> Prediction:
         """That of ``matrix @ y``, a check of which is of one model alone."""
@@ -115,6 +109,14 @@ class Prediction:
                 step=at + 1,
             )
         return self
+
+
+class PastSteps(NamedTuple):
+    """Predictions of some times of the past, each from the values before it."""
+
+    places: Positions  # (k,), of the times in the series
+    prediction: Prediction  # of the k times; only its marginals mean something
+    known: Flags  # (k,), which of the times it holds for
 
 
 def step_label(at: int) -> str:

@@ -17,9 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from forecast_unc._checks import check_steps, is_number, one_seed, refusal
 from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.forecast import Forecast, forecast_of, prediction_of
-from forecast_unc.distributions.prediction import Prediction
+from forecast_unc.distributions.prediction import PastSteps, Prediction
 from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.choose.specification import Averaging
 from forecast_unc.forecasting.forecaster import Forecaster

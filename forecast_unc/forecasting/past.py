@@ -10,8 +10,9 @@ from sklearn.base import BaseEstimator
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Positions
-from forecast_unc.distributions.fitted import Fitted, PastSteps
+from forecast_unc.distributions.fitted import Fitted
 from forecast_unc.distributions.page import model_card
+from forecast_unc.distributions.prediction import PastSteps
 from forecast_unc.errors import ArgumentError
 from forecast_unc.forecasting.pool.backcast import AskPast
 from forecast_unc.series.exog import check_aligned

@@ -224,7 +224,7 @@ class LaggedModel(FittedModel):
             trajectory.append(change)
             mean[exact] = trajectory.levels[:, -1]
             var[exact] = one_step.differencing.scale**2 * spread
-        method = Method("exact" if one_step.posterior.closed_form else "taylor")
+        method = Method(self.moments)
         for place in np.flatnonzero(there & ~exact):
             before, future = past.before(at[place]), Future(past.exog[at[place], None])
             try:

@@ -16,9 +16,8 @@ import numpy as np
 
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.prediction import Prediction
+from forecast_unc.distributions.prediction import PastSteps, Prediction
 from forecast_unc.forecasting.models.base import FittedModel
 
 # Origins, at most: their errors over many steps overlap, and with 24 the figures were the same.

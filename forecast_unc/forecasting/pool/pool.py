@@ -13,9 +13,8 @@ import numpy as np
 from forecast_unc._checks import one_seed
 from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.joint import Diverged, Joint
-from forecast_unc.distributions.prediction import Prediction
+from forecast_unc.distributions.prediction import PastSteps, Prediction
 from forecast_unc.forecasting.choose.arguments import check_within
 from forecast_unc.forecasting.choose.choice import Choice
 from forecast_unc.forecasting.choose.specification import (
@@ -44,6 +43,7 @@ from forecast_unc.forecasting.pool.weights import (
     until_diverged,
 )
 from forecast_unc.series.history import Ahead, History
+from forecast_unc.series.times import format_time
 
 MODELS: dict[type, type[FittedModel]] = {
     Specification: LaggedModel,
@@ -157,8 +157,10 @@ class Ensemble:
         made = averaged.prediction
         if self.rules.calibrate:
             made = made.changed(start._bands(averaged, ahead, correlated)(made.joint))
+            made = made.checked(partial(format_time, ahead.index))
         made = made.each(np.arange(past, len(made))) if past else made
         made = made.changed(self._bounded(made.joint, self.keeps_moments))
+        made = made.checked(partial(format_time, ahead.index[past:]))
         return made.changed(made.joint.whole()) if self.rules.whole else made
 
     def _bounded(self, joint: Joint, keep_moments: bool = False) -> Joint:

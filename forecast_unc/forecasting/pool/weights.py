@@ -11,9 +11,8 @@ from scipy.special import ndtri
 
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions import prediction
-from forecast_unc.distributions.fitted import PastSteps
 from forecast_unc.distributions.joint import Diverged
-from forecast_unc.distributions.prediction import Prediction
+from forecast_unc.distributions.prediction import PastSteps, Prediction
 from forecast_unc.forecasting.choose.specification import Averaging
 from forecast_unc.forecasting.models.smoothing_filter import least_std
 

@@ -870,7 +870,8 @@ class Forecast:
 
 def forecast_of(index: pd.Index[Any], prediction: Prediction) -> Forecast:
     """The forecast of what was predicted for the first of some times."""
-    return Forecast._of(index[: len(prediction)], prediction)
+    n = len(prediction)
+    return Forecast._of(index if n == len(index) else index[:n], prediction)
 
 
 def prediction_of(forecast: Forecast) -> Prediction:

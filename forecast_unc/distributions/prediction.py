@@ -94,9 +94,12 @@ class Prediction:
     def checked(self, label: Callable[[int], str]) -> Prediction:
         """Itself, if each step has a finite, positive variance; else `Diverged`."""
         joint = self.joint
+        finite, positive = np.isfinite(joint.mean), joint.cov.diagonal() > 0
+        if finite.all() and positive.all() and np.isfinite(joint.cov).all():
+            return self
         # Up to the diagonal: a step is not to blame for the covariance with a later one.
-        finite = np.isfinite(joint.mean) & np.isfinite(np.tril(joint.cov)).all(axis=1)
-        if (at := first_true(~finite | (joint.cov.diagonal() <= 0))) is not None:
+        finite &= np.isfinite(np.tril(joint.cov)).all(axis=1)
+        if (at := first_true(~(finite & positive))) is not None:
             low, high = joint.q(np.array([[-2.0, 2.0]]))[at]
             got = f"none at {label(at)}, where 95 % of y lie from {low:.3g} to {high:.3g}"
             raise Diverged(

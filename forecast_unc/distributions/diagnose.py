@@ -119,7 +119,7 @@ def check_model(
         remedy += "paths."
         raise refusal("check", must, got, remedy)
     scores = joint.q.latent_score(joint.draw(n_samples, seed).T).T  # (n, h)
-    std = joint.q.scale
+    std = joint.q.spread[1]
     weights = std / np.sqrt(std @ joint.cor @ std)
     columns = np.column_stack([scores, scores @ weights])
     center, spread = columns.mean(axis=0), columns.std(axis=0)
@@ -128,7 +128,7 @@ def check_model(
     shape = (np.where(spread > 0, each(safe), 0.0) for each in (skew, kurtosis))
     frame = _frame(labels, -center / spread, 1.0 / spread, *shape, n=len(scores))
     cor = np.cov(scores, rowvar=False, bias=True) / np.outer(spread[:-1], spread[:-1])
-    sampled = Joint.of(joint.q.before(center[:-1], spread[:-1]), np.atleast_2d(cor))
+    sampled = Joint.of(joint.q.known(center[:-1], spread[:-1]), np.atleast_2d(cor))
     return _judged(frame, propagation, len(scores)), sampled
 
 

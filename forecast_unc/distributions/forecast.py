@@ -735,7 +735,7 @@ class Forecast:
         others; NaN where it was not observed, for scores that are NaN.
         """
         y, joint = self._at_steps("actual", actual), self._joint
-        if joint.q.normal:
+        if joint.q.is_normal:
             normal = y, joint.mean, joint.std
             crps, nlpd, pit = scores.crps(*normal), scores.nlpd(*normal), scores.pit(*normal)
         else:

@@ -8,12 +8,11 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+from scipy.special import ndtri
 
 from forecast_unc._checks import RandomState
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions import marginals
-from forecast_unc.distributions.marginals import REACH, Affine, Map, Polyline, Power
+from forecast_unc.distributions.marginals import Marginals, between
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.variance_parts import (
     MakeParts,
@@ -25,6 +24,7 @@ from forecast_unc.errors import ArgumentError
 
 # Paths (n_samples, h) of a model, in units of y, each of one function.
 Draw = Callable[[int, RandomState], Array]
+Curves = tuple[Array, Array, Array, Array]
 MOST = 0.99  # of the largest variance between two bounds, that of their two values alone
 
 
@@ -40,7 +40,7 @@ class Diverged(ArgumentError):
 class Joint:
     """Steps y_t = q_t(z_t) of jointly normal scores z, in units of y."""
 
-    q: Map
+    q: Marginals
     cor: Array  # (h, h), of the scores
     mean: Array  # (h,)
     cov: Array  # (h, h)
@@ -49,7 +49,7 @@ class Joint:
     draw: Draw | None = None
 
     @classmethod
-    def of(cls, q: Map, cor: Array) -> Self:
+    def of(cls, q: Marginals, cor: Array) -> Self:
         """The joint of these functions and correlations."""
         return cls(q, cor, q.mean(), q.covariance(cor))
 
@@ -66,9 +66,10 @@ class Joint:
         std = np.sqrt(cov.diagonal())
         cor = cov / np.outer(std, std)  # the product of variances can overflow
         if transform.power is None:
-            return cls(Map.of(Affine(mean, std)), cor, mean, cov, parts, paths)
-        q = Map.of(Affine(mean, std), Power(transform))
-        return cls.of(q, cor)._sharing(parts, std, paths)
+            return cls(Marginals.normal(mean, std), cor, mean, cov, parts, paths)
+        q = _transformed(mean, std, transform)
+        own = cls.of(q, cor) if transform.power else cls(q, cor, *_lognormal(mean, cov, transform))
+        return own._sharing(parts, std, paths)
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -87,7 +88,7 @@ class Joint:
     def prob(self, lower: Array, upper: Array) -> Array:
         """Probability of a value above one end and up to the other, (h,)."""
         low, high = (self.q.score(end[:, None])[:, 0] for end in (lower, upper))
-        return marginals.between(low, high)
+        return between(low, high)
 
     def sample(self, n: int, random: np.random.Generator) -> Array:
         """Paths (h, n) by the symmetric root of the correlations, which exists for any rank."""
@@ -129,14 +130,14 @@ class Joint:
         """Other widths, tails and correlations; see `Forecast.recalibrated`."""
         target = np.eye(len(self)) if correlation < 0 else np.ones_like(self.cor)
         cor = (1.0 - abs(correlation)) * self.cor + abs(correlation) * target
-        q = self.q.each(marginals.widened, factor)
-        return self._calibrated(q if dof is None else q.each(marginals.with_dof, dof), cor)
+        q = self.q.widened(factor)
+        return self._calibrated(q if dof is None else q.with_dof(dof), cor)
 
     def conformal(self, sizes: Array) -> Joint:
         """The bands of sorted sizes of errors (h, k); see `Forecast.conformal`."""
-        return self._calibrated(self.q.each(marginals.shaped, Polyline.of_sizes(sizes)), self.cor)
+        return self._calibrated(self.q.conformal(sizes), self.cor)
 
-    def _calibrated(self, q: Map, cor: Array) -> Joint:
+    def _calibrated(self, q: Marginals, cor: Array) -> Joint:
         """Other distributions; what the covariance gains is one more part."""
         changed = Joint.of(q, cor)
         if self.parts is None:
@@ -156,7 +157,7 @@ class Joint:
             mean = np.clip(self.mean, lower + inner, upper - inner)
             factor, shift = onto_moments(q, mean, self.cov.diagonal())
             factor, shift = np.where(bitten, factor, 1.0), np.where(bitten, shift, 0.0)
-            q = replace(q.affine(factor, shift), low=q.lower, high=q.upper)
+            q = q.moved(factor, shift)
             paths = None if paths is None else factor[:, None] * paths + shift[:, None]
         if paths is not None:
             paths = np.clip(paths, q.lower[:, None], q.upper[:, None])
@@ -166,10 +167,9 @@ class Joint:
 
     def whole(self) -> Joint:
         """Each value rounded to the nearest whole number; see `Forecast.whole`."""
-        grid = np.outer([0.0, 1.0], np.ones(len(self)))
-        paths = None if self.paths is None else np.ceil(self.paths - 0.5)
-        rounded = Joint.of(replace(self.q, grid=grid), self.cor)
-        return rounded._sharing(self.parts, self.std, paths)
+        q = self.q.rounded()
+        paths = None if self.paths is None else q.ended(self.paths)
+        return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths)
 
     def _sharing(self, parts: MakeParts | None, std: Array, paths: Array | None) -> Self:
         """Parts as shares of the variance that they are of other stds (h,)."""
@@ -182,117 +182,103 @@ def _mapped(draw: Draw, matrix: Array, shift: float, n: int, random_state: Rando
     return np.asarray(draw(n, random_state) @ matrix.T + shift)
 
 
-def score_correlations(q: Map, cov: Array) -> Array:
-    """Correlations (h, h) of the scores with which steps have a covariance, or the nearest ones."""
-    one = np.ones_like(cov)
-    if len(cov) == 1:
-        return one
-    low, high = -one, one
-    # The covariance of two increasing functions increases with the correlation.
-    for _ in range(64):  # 2^-64 is 5e-20
-        middle = 0.5 * (low + high)
-        below = q.covariance(middle) <= cov
-        low, high = np.where(below, middle, low), np.where(below, high, middle)
-    np.fill_diagonal(low, 1.0)
-    lowest = float(np.linalg.eigvalsh(low)[0])
-    if lowest < 0:
-        std = np.sqrt(cov.diagonal())
-        plain = cov / np.outer(std, std)  # the product of variances can overflow
-        # Mixed with the correlations of the steps until they are positive semidefinite. The lowest
-        # eigenvalue is concave: the mixture's is at least the mixture of the two.
-        share = lowest / (lowest - max(float(np.linalg.eigvalsh(plain)[0]), 0.0))
-        low = (1 - share) * low + share * plain
-        np.fill_diagonal(low, 1.0)
-    return low
-
-
-def onto_moments(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
+def onto_moments(q: Marginals, mean: Array, var: Array) -> tuple[Array, Array]:
     """Factor k and shift b, (h,) each, that give k y + b within the bounds of q such moments.
 
     The mean is within the bounds; between two of them a variance is at most `MOST` of the largest.
     """
-    low, high = np.isfinite([q.lower, q.upper])
-    factor, shift = np.ones(len(q)), np.zeros(len(q))
-    for some, solved, side in (
-        (low & ~high, _above_bound, 1.0),
-        (high & ~low, _above_bound, -1.0),
-        (low & high, _between_bounds, 1.0),
-    ):
-        at = np.flatnonzero(some)
-        if len(at):
-            own = q[at] if side > 0.0 else q[at].affine(side, 0.0)
-            factor[at], found = solved(own, side * mean[at], var[at])
-            shift[at] = side * found
-    return factor, shift
+    low, center, high = q.latent(np.array([[-1.0, 0.0, 1.0]])).T
+    scale = 0.5 * (high - low)
+    both = np.isfinite([q.lower, q.upper]).all(axis=0)
+    with np.errstate(invalid="ignore"):
+        largest = np.where(both, (mean - q.lower) * (q.upper - mean), np.inf)
+    var = np.minimum(var, MOST * largest)
+
+    def curves(place: Array, factor: Array) -> Curves:  # the value at a place is the mean
+        own = q.moved(factor, mean - factor * (center + scale * place))
+        nodes, weights = own.nodes(own.start[:, None], own.end[:, None])
+        latent = own.latent(nodes)
+        inside = (latent > q.lower[:, None]) & (latent < q.upper[:, None])
+        steep = np.where(inside, -(factor * scale)[:, None], 0.0)
+        return own.ended(latent), weights, steep, np.where(inside, latent - mean[:, None], 0.0)
+
+    start = np.zeros_like(mean), np.ones_like(mean)
+    place, factor = matched(curves, start, mean, var, (q.lower, q.upper))
+    return factor, mean - factor * (center + scale * place)
 
 
-def _between_bounds(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
-    """Factor and shift (h,) that give min(max(L, k y + b), U) a mean and a variance."""
-    none, zero, width = np.full(len(q), np.inf), np.zeros(len(q)), q.upper - q.lower
-    share = (mean - q.lower) / width
-    scale = np.minimum(np.sqrt(var), width * np.sqrt(MOST * share * (1.0 - share)))
-    middle, top = (mean - q.lower) / scale, width / scale
-    median = q.latent(zero[:, None])[:, 0]
-    free = replace(q.affine(1.0 / scale, -median / scale), low=-none, high=none, grid=None)
-    # Whatever k, the mean is right for one k y + b that is within the bounds at this score.
-    inner = free.latent(-ndtri(share)[:, None])[:, 0]
+def matched(
+    curves: Callable[[Array, Array], Curves],
+    start: tuple[Array, Array],
+    mean: Array,
+    var: Array,
+    ends: tuple[Array, Array],
+) -> tuple[Array, Array]:
+    """Two parameters (h,), the second positive, that give values between two ends such moments.
 
-    def values(log_k: Array, start: Array) -> tuple[Array, Array, Array]:
-        own = replace(free.affine(np.exp(log_k), start), low=zero, high=top)
-        nodes, weights = own.nodes()
-        y = own(nodes)
-        return y, weights, weights * ((y > 0.0) & (y < top[:, None]))
+    The curves of two parameters are values and weights at nodes, (h, n) each, and the slopes of the
+    values in the first and in the logarithm of the second.
+    """
+    low, high = ends
+    both = np.isfinite(ends).all(axis=0)
+    low, width = np.where(both, low, 0.0), np.where(both, high - low, 0.0)
 
-    def centered(log_k: Array) -> Array:
-        def too_large(start: Array) -> tuple[Array, Array]:
-            y, weights, within = values(log_k, start)
-            return marginals.integral(weights * y) - middle, marginals.integral(within)
+    def errors(x: Array) -> tuple[Array, Array]:
+        """Errors (2, h) of mean and variance, and their slopes (2, 2, h) in the parameters."""
+        values, weights, *steep = curves(x[0], np.exp(x[1]))
+        slopes = np.array(steep)
+        center = (weights * values).sum(axis=1)
+        apart = values - center[:, None]
+        own = (weights * apart**2).sum(axis=1)
+        in_mean = (weights * slopes).sum(axis=2)
+        in_var = 2.0 * (weights * apart * slopes).sum(axis=2)
+        # between two ends as a share of what the variance could still grow by
+        left = np.where(both, (center - low) * (low + width - center) - own, 1.0)
+        in_left = np.where(both, (2.0 * low + width - 2.0 * center) * in_mean - in_var, 0.0)
+        wanted = np.where(both, (mean - low) * (low + width - mean) - var, 1.0)
+        error = np.log(own / var) - np.log(left / wanted)
+        slope = np.array([in_mean / np.sqrt(var), in_var / own - in_left / left])
+        return np.array([(center - mean) / np.sqrt(var), error]), slope
 
-        lowest = -np.exp(log_k) * inner
-        return marginals.newton(too_large, lowest, lowest + top, middle)
+    # Newton's method: no step is longer than 2, and each is halved until the errors are smaller
+    with np.errstate(all="ignore"):
+        x = np.array([start[0], np.log(start[1])])
+        now, slopes = errors(x)
+        for _ in range(100):
+            done = np.abs(now).max(axis=0) < 1e-13
+            if done.all():
+                break
+            (a, b), (c, d) = slopes
+            step = np.array([b * now[1] - d * now[0], c * now[0] - a * now[1]]) / (a * d - b * c)
+            step = np.where(done | ~np.isfinite(step), 0.0, step)
+            step = step * np.minimum(1.0, 2.0 / np.maximum(np.abs(step).max(axis=0), 2.0))
+            for _ in range(40):
+                after, steep = errors(x + step)
+                worse = ~(np.abs(after).sum(axis=0) <= np.abs(now).sum(axis=0))
+                if not worse.any():
+                    break
+                step = np.where(worse, 0.5 * step, step)
+            if not np.where(done, 0.0, step).any() or worse.all():
+                break
+            x, now, slopes = x + step, after, steep
+    return x[0], np.exp(x[1])
 
-    def too_wide(log_k: Array) -> tuple[Array, Array]:
-        y, weights, within = values(log_k, centered(log_k))
-        apart = y - middle[:, None]
-        own = marginals.integral(weights * apart**2)
-        left = marginals.integral(weights * y * (top[:, None] - y))  # of the largest variance
-        p, first, second = (marginals.integral(within * apart**i) for i in range(3))
-        with np.errstate(divide="ignore", invalid="ignore"):  # no node is within
-            slope = 2.0 * (second - first**2 / p) * (1.0 / own + 1.0 / left)
-            return np.log(own / left * (middle * (top - middle) - 1.0)), slope
 
-    # Bounds only reduce a variance, so that k is at least this, but for roundoff.
-    least = -0.5 * np.log(free.covariance(np.eye(len(q))).diagonal()) - 1e-3
-    log_k = marginals.newton(too_wide, least, least + 20.0, least)
-    factor = np.exp(log_k)
-    return factor, q.lower + scale * centered(log_k) - factor * median
+def _transformed(mean: Array, std: Array, transform: PowerTransform) -> Marginals:
+    """Steps that are normal on the scale of a transform, (h,) each."""
+    kinks = np.empty((1, 0))
+    if transform.power:
+        kinks = ((-1.0 / transform.power - mean) / std)[:, None]
+
+    def curve(z: Array) -> tuple[Array, Array]:
+        x = mean[:, None] + std[:, None] * z
+        return transform.inverse(x), transform.slope(x) * std[:, None]
+
+    return Marginals.of(curve, len(mean), kinks, transform.lower)
 
 
-def _above_bound(q: Map, mean: Array, var: Array) -> tuple[Array, Array]:
-    """Factor and shift (h,) that give max(L, k y + b) a mean above L and a variance."""
-    # One score at which y leaves L gives the ratio of the variance to the square of the mean above
-    # L: theory/transforms.md.
-    none = np.full(len(q), np.inf)
-    free = replace(q, low=-none, high=none)
-    unit = mean - q.lower  # else squares overflow
-    ratio = np.log1p((np.sqrt(var) / unit) ** 2)
-
-    def excess(start: Array) -> tuple[Array, Array]:
-        nodes, weights = free.nodes(start[:, None], start)
-        above = np.maximum(free.latent(nodes) - free.latent(start[:, None]), 0.0) / unit[:, None]
-        return marginals.integral(weights * above), marginals.integral(weights * above**2)
-
-    def too_wide(start: Array) -> tuple[Array, Array]:
-        first, second = excess(start)
-        steep = free.latent_slope(start[:, None])[:, 0] / unit
-        with np.errstate(divide="ignore", invalid="ignore"):  # no digit is left of what is far out
-            slope = 2.0 * steep * (ndtr(-start) / first - first / second)
-            return np.log(second) - 2.0 * np.log(first) - ratio, slope
-
-    lowest = np.full(len(mean), -REACH)
-    within = too_wide(lowest)[0] <= 0.0
-    start = marginals.newton(too_wide, lowest, np.full(len(mean), 3.0 * REACH))
-    own = free.covariance(np.eye(len(mean))).diagonal()
-    factor = np.where(within, 1.0 / excess(start)[0], np.sqrt(var / own))
-    bound = q.lower - factor * free.latent(start[:, None])[:, 0]
-    return factor, np.where(within, bound, mean - factor * free.mean())
+def _lognormal(mean: Array, cov: Array, log: PowerTransform) -> tuple[Array, Array]:
+    """Mean and covariance of ``L + exp(x)`` of a normal x."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        above = np.exp(mean + 0.5 * cov.diagonal())
+        return log.lower + above, np.outer(above, above) * np.expm1(cov)

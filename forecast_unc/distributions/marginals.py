@@ -1,437 +1,165 @@
-"""The values of h steps as increasing functions of h normal scores: theory/transforms.md.
+"""The values of h steps as increasing functions of normal scores, in a table: theory/transforms.md.
 
 Arrays are (h, n), one row a step; a row alone serves all steps.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache, reduce
-from itertools import product
-from typing import Protocol, Self
+from functools import cached_property
+from typing import Literal
 
 import numpy as np
 from scipy import stats
-from scipy.special import log_ndtr, ndtr, ndtri, roots_legendre, stdtr, stdtrit
+from scipy.special import log_ndtr, ndtr, ndtri, roots_legendre, stdtrit
 
+from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Flags, Positions
-from forecast_unc.distributions.power import PowerTransform
 
 # With fewer the variance is that of values that no quadrature over 12 normal stds sees.
 LEAST_DOF = 3.0
-N_NODES = 200  # Gauss-Legendre, on each panel between kinks
-FEW_NODES = 12  # on each of more panels, where there are many kinks
-REACH = 12.0  # z beyond this from where the integrand peaks does not count: exp(-72) = 5e-32
+REACH = 12.0  # scores of the table end here: exp(-72) = 5e-32
+_FAR = np.geomspace(2.5, REACH, 34)
+SCORES = np.concatenate([-_FAR[:0:-1], np.linspace(-2.5, 2.5, 61), _FAR[1:]])[None]  # (1, 127)
+_POINTS, _SHARES = roots_legendre(6)  # on each panel between two scores
+_MOST_ORDERS = 60  # of Hermite coefficients; what is left of a variance counts as one more
 _ROUND = 1e-6  # so near to a whole number, in its unit, counts as one
-_MOST_JUMPS = 100  # of whole numbers around the median are ends of panels
+_MOST_JUMPS = 100  # whole numbers around the median that are summed one by one
+_CHUNK = 65_536  # whole numbers at a time
 
-
-class Link(Protocol):
-    """An increasing function of a number, for each step; a new one needs no more than this."""
-
-    def __call__(self, x: Array) -> Array:
-        """Values at x."""
-        ...
-
-    def slope(self, x: Array) -> Array:
-        """Derivative at x."""
-        ...
-
-    def inverse(self, y: Array) -> Array:
-        """Largest x whose value is at most y; -inf if there is none."""
-        ...
-
-    def kinks(self) -> Array | None:
-        """The x at which the slope jumps, (h or 1, p); None if it is smooth."""
-        return None
-
-    def __getitem__(self, at: Positions) -> Self:  # the link of some of the steps
-        return self
-
-    def mirrored(self) -> "Link":
-        """The link -f(-x)."""
-        return Mirror(self)
-
-
-Chain = tuple[Link, ...]
+Curve = tuple[Array, Array]  # values and slopes (h, n) at scores
 
 
 @dataclass(frozen=True, eq=False)
-class Mirror(Link):
-    """-f(-x) of a link f: what it is to y, this is to -y."""
+class Marginals:
+    """Steps ``rest(z) + tails * T(z)`` of a normal score z, between bounds and maybe rounded.
 
-    link: Link
-
-    def __call__(self, x: Array) -> Array:
-        return -self.link(-x)
-
-    def slope(self, x: Array) -> Array:
-        return self.link.slope(-x)
-
-    def inverse(self, y: Array) -> Array:
-        """The x of y; inf above all values."""
-        return -self.link.inverse(-y)
-
-    def kinks(self) -> Array | None:
-        """Kinks of the link on the other side of 0."""
-        kinks = self.link.kinks()
-        return None if kinks is None else -kinks
-
-    def __getitem__(self, at: Positions) -> Self:
-        return type(self)(self.link[at])
-
-    def mirrored(self) -> Link:
-        return self.link
-
-
-@dataclass(frozen=True, eq=False)
-class Affine(Link):
-    """shift + scale x, with shift (h,) and a positive scale (h,)."""
-
-    shift: Array
-    scale: Array
-
-    def __call__(self, x: Array) -> Array:
-        return self.shift[:, None] + self.scale[:, None] * x
-
-    def slope(self, x: Array) -> Array:
-        return self.scale[:, None]
-
-    def inverse(self, y: Array) -> Array:
-        return (y - self.shift[:, None]) / self.scale[:, None]
-
-    def __getitem__(self, at: Positions) -> Self:
-        return type(self)(self.shift[at], self.scale[at])
-
-    def mirrored(self) -> Self:
-        return type(self)(-self.shift, self.scale)
-
-
-@dataclass(frozen=True)
-class Power(Link):
-    """Map from the scale of a logarithm or Box-Cox transform back to values."""
-
-    transform: PowerTransform
-
-    def __call__(self, x: Array) -> Array:
-        return self.transform.inverse(x)
-
-    def slope(self, x: Array) -> Array:
-        return self.transform.slope(x)
-
-    def inverse(self, y: Array) -> Array:
-        """The x of y; -inf below the bound."""
-        return self.transform.forward(y)
-
-    def kinks(self) -> Array | None:
-        """The score at which Box-Cox leaves its bound."""
-        power = self.transform.power
-        return np.array([[-1.0 / power]]) if power else None
-
-
-@dataclass(frozen=True)
-class Student(Link):
-    """Student's t, T(z) = (z_.9 / t_.9) F^-1(Phi(z)), of the same central 80 % interval."""
-
-    dof: float
-
-    @property
-    def scale(self) -> float:
-        """z_.9 / t_.9."""
-        return float(ndtri(0.9) / stdtrit(self.dof, 0.9))
-
-    def __call__(self, x: Array) -> Array:
-        # Quantiles are most of what a calibration takes; nodes are often those of all steps.
-        x = x[:1] if (x == x[:1]).all() else x
-        # From the lower tail, where small probabilities keep their digits. Beyond a z of 32 some of
-        # SciPy's quantiles are inf.
-        p = ndtr(-np.minimum(np.abs(x), 30.0))
-        t = np.where(np.isinf(x), -np.inf, stdtrit(self.dof, p))
-        return np.asarray(-np.sign(x) * self.scale * t)
-
-    def slope(self, x: Array) -> Array:
-        log_t = stats.t.logpdf(self(x), self.dof, scale=self.scale)
-        return np.asarray(np.exp(stats.norm.logpdf(x) - log_t))
-
-    def inverse(self, y: Array) -> Array:
-        x = -np.sign(y) * ndtri(stdtr(self.dof, -np.abs(y) / self.scale))
-        return np.where(y == 0.0, 0.0, x)
-
-    def mirrored(self) -> Self:
-        return self
-
-
-@dataclass(frozen=True, eq=False)
-class Polyline(Link):
-    """Straight lines through values at nodes, and from 0 through the outermost."""
-
-    nodes: Array  # (k,), increasing, 0 in the middle
-    values: Array  # (h, k), not decreasing, 0 in the middle
-
-    @classmethod
-    def of_sizes(cls, sizes: Array) -> Self:
-        """Map by sorted sizes of errors (h, k): the i-th bounds those of coverage i / (k + 1)."""
-        k = sizes.shape[1]
-        above = ndtri(0.5 + 0.5 * np.arange(1, k + 1) / (k + 1.0))
-        nodes = np.concatenate([-above[::-1], [0.0], above])
-        return cls(nodes, np.hstack([-sizes[:, ::-1], np.zeros((len(sizes), 1)), sizes]))
-
-    @cached_property
-    def slopes(self) -> Array:
-        """Slopes before the first node, between the nodes, and beyond the last, (h, k + 1)."""
-        between = np.diff(self.values, axis=1) / np.diff(self.nodes)
-        first, last = (self.values[:, end] / self.nodes[end] for end in (0, -1))
-        return np.column_stack([first, between, last])
-
-    def __call__(self, x: Array) -> Array:
-        following = np.searchsorted(self.nodes, x, side="right")
-        at, row = np.maximum(following - 1, 0), np.arange(len(self.values))[:, None]
-        return np.asarray(self.values[row, at] + self.slopes[row, following] * (x - self.nodes[at]))
-
-    def slope(self, x: Array) -> Array:
-        row, following = np.arange(len(self.values)), np.searchsorted(self.nodes, x, side="right")
-        return self.slopes[row[:, None], following]
-
-    def inverse(self, y: Array) -> Array:
-        """The x of y; the largest if equal values leave a choice."""
-        following = (self.values[:, None] <= y[:, :, None]).sum(axis=2)
-        at, row = np.maximum(following - 1, 0), np.arange(len(self.values))[:, None]
-        rise = y - self.values[row, at]
-        with np.errstate(divide="ignore", invalid="ignore"):  # where all values are the same
-            beyond = np.where(rise == 0.0, 0.0, rise / self.slopes[row, following])
-        return np.asarray(self.nodes[at] + beyond)
-
-    def kinks(self) -> Array:
-        return self.nodes[None]
-
-    def __getitem__(self, at: Positions) -> Self:
-        return type(self)(self.nodes, self.values[at])
-
-
-@dataclass(frozen=True, eq=False)
-class Table(Link):
-    """Values y_i where the probability is p_i, on straight lines in the probability; h steps alike.
-
-    Beyond the table, where less than its last probability is left, all is at the last value.
+    T is z itself or, with `dof`, Student's t. The rest is a cubic between the scores of the table,
+    of the slopes there, and straight beyond them.
     """
 
-    values: Array  # (k,), increasing
-    below: Array  # (k,), probability up to each, from 0 on, increasing
-    above: Array  # (k,), one less that, where small ones keep their digits; the last is 0
-    steps: int
+    rest: Array  # (h, n)
+    slopes: Array  # (h, n), of the rest
+    tails: Array  # (h,), std of what is normal in units of y; 0 where nothing is
+    lower: Array  # (h,), -inf for none
+    upper: Array  # (h,), inf for none
+    kinks: Array  # (1 or h, p), scores where the slope may jump, each twice in the table
+    dof: float | None = None
+    grid: Array | None = None
+    """Of values that are rounded: one of them, and their distance, (2, h)."""
+
+    @classmethod
+    def normal(cls, mean: Array, std: Array) -> "Marginals":
+        """Normal steps, (h,) each."""
+        none = np.full(len(mean), np.inf)
+        rest = np.repeat(np.asarray(mean)[:, None], SCORES.shape[1], axis=1)
+        return cls(rest, np.zeros_like(rest), np.asarray(std), -none, none, np.empty((1, 0)))
+
+    @classmethod
+    def of(
+        cls, curve: Callable[[Array], Curve], steps: int, kinks: Array, lower: float = -np.inf
+    ) -> "Marginals":
+        """Steps of a function of scores (1 or h, n) that returns values and slopes."""
+        none = np.full(steps, np.inf)
+        kinks = np.where(np.abs(kinks) < REACH, kinks, 0.0)
+        scores = _scores(kinks)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values, _ = curve(scores)
+            _, slopes = curve(_beside(scores))
+        values, slopes = (np.broadcast_to(a, (steps, scores.shape[1])) for a in (values, slopes))
+        return cls(values, slopes, np.zeros(steps), np.full(steps, lower), none, kinks)
+
+    def __len__(self) -> int:
+        return len(self.tails)
+
+    def __getitem__(self, at: Positions) -> "Marginals":
+        names = ("rest", "slopes", "tails", "lower", "upper")
+        rows = {name: getattr(self, name)[at] for name in names}
+        kinks = self.kinks if len(self.kinks) == 1 else self.kinks[at]
+        return replace(
+            self, **rows, kinks=kinks, grid=self.grid if self.grid is None else self.grid[:, at]
+        )
 
     @cached_property
     def scores(self) -> Array:
-        """The normal scores of the values, (k,)."""
-        return np.asarray(np.where(self.below < 0.5, ndtri(self.below), -ndtri(self.above)))
+        """Scores of the table, (1 or h, n)."""
+        return _scores(self.kinks)
 
-    def __call__(self, x: Array) -> Array:
-        values = np.where(
-            x < 0.0,
-            np.interp(ndtr(x), self.below, self.values),
-            np.interp(-ndtr(-x), -self.above, self.values),
-        )
-        return np.broadcast_to(values, (self.steps, x.shape[1]))
-
-    def slope(self, x: Array) -> Array:
-        at = np.clip(np.searchsorted(self.scores, x, side="right"), 1, len(self.values) - 1)
-        low = self.below[at] < 0.5
-        mass = np.where(
-            low, self.below[at] - self.below[at - 1], self.above[at - 1] - self.above[at]
-        )
-        steep = (self.values[at] - self.values[at - 1]) / mass * normal_density(x)
-        return np.broadcast_to(steep, (self.steps, x.shape[1]))
-
-    def inverse(self, y: Array) -> Array:
-        below = ndtri(np.interp(y, self.values, self.below, left=0.0))
-        x = np.where(below < 0.0, below, -ndtri(np.interp(y, self.values, self.above)))
-        return np.broadcast_to(x, (self.steps, y.shape[1]))
-
-    def kinks(self) -> Array:
-        """The scores of the first values."""
-        return self.scores[None, 1 : _MOST_JUMPS + 1]
-
-    def __getitem__(self, at: Positions) -> Self:
-        return replace(self, steps=len(np.arange(self.steps)[at]))
-
-
-def linked(*links: Link) -> Chain:
-    """A chain of these links, neighbouring affine ones merged."""
-    chain: list[Link] = []
-    for link in links:
-        last = chain[-1] if chain else None
-        if isinstance(link, Affine) and isinstance(last, Affine):
-            chain[-1] = Affine(link.shift + link.scale * last.shift, link.scale * last.scale)
-        else:
-            chain.append(link)
-    return tuple(chain)
-
-
-def value(chain: Chain, z: Array) -> Array:
-    """Values of a chain at scores z."""
-    return reduce(lambda x, link: link(x), chain, z)
-
-
-def slope(chain: Chain, z: Array) -> Array:
-    """Derivative of a chain at scores z."""
-    x, steep = z, np.ones((1, 1))
-    for link in chain:
-        steep, x = steep * link.slope(x), link(x)
-    return steep
-
-
-def inverse(chain: Chain, y: Array) -> Array:
-    """Largest scores at which a chain is at most y; -inf if there are none."""
-    return reduce(lambda x, link: link.inverse(x), reversed(chain), y)
-
-
-def is_plain(chain: Chain) -> bool:
-    """Whether a chain is that of a normal distribution."""
-    return all(isinstance(link, Affine) for link in chain)
-
-
-def widened(chain: Chain, factor: Array) -> Chain:
-    """The chain with ``factor`` (h,) times the stds, and the same medians."""
-    shape, transform = _shape(chain)
-    median = value(shape, np.zeros((1, 1)))[:, 0]
-    return linked(*shape, Affine((1.0 - factor) * median, factor), *transform)
-
-
-def with_wider_band(chain: Chain, more: Array) -> Chain:
-    """The chain with half the width of the 68 % band so much larger, (h,), and the same medians."""
-    ends = np.array([[-1.0, 1.0]])
-    own = 0.5 * np.diff(value(chain, ends))[:, 0]
-    factor = 1.0 + np.divide(more, own, out=np.zeros_like(own), where=own > 0.0)
-    if is_plain(chain):
-        return widened(chain, factor)
-
-    # Stds of logarithms grow by less: a shock sets members apart by many of their widths, and so
-    # many times the std of a logarithm is beyond any float.
-    def too_wide(less: Array) -> tuple[Array, Array]:
-        grown = widened(chain, factor * np.exp(less))
-        width, steep = np.diff(value(grown, ends))[:, 0], slope(grown, ends).sum(axis=1)
-        return np.log(0.5 * width / (factor * own)), steep / width
-
-    with np.errstate(all="ignore"):  # steps without weight, and what is too wide for a float
-        less = newton(too_wide, -np.log(factor), np.zeros(len(own)))
-    return widened(chain, factor * np.exp(less))
-
-
-def with_dof(chain: Chain, dof: float) -> Chain:
-    """The chain with such tails of Student's t in the place of others, or of none."""
-    if any(isinstance(link, Student) for link in chain):
-        return tuple(Student(dof) if isinstance(link, Student) else link for link in chain)
-    # not after a transform: of a logarithm the mean would be infinite
-    return (Student(dof), *chain) if is_plain(chain) else chain
-
-
-def shaped(chain: Chain, polyline: Polyline) -> Chain:
-    """The chain with another shape, of the same medians and in units of the 68 %."""
-    shape, transform = _shape(chain)
-    if not shape:
-        return linked(polyline, *chain)
-    unit = np.ones((len(polyline.values), 1))
-    low, median, high = (unit * value(shape, np.array([[-1.0, 0.0, 1.0]]))).T
-    return linked(polyline, Affine(median, 0.5 * (high - low)), *transform)
-
-
-def plain(chain: Chain) -> Chain:
-    """The chain with normals of the same moments in the place of all shapes but Student's t."""
-    shape, transform = _shape(chain)
-    if not shape or _is(shape[-1], Student, Sums):
-        return chain
-    q = Map.of(*shape)
-    var = q.covariance(np.eye(len(q))).diagonal()
-    return linked(Affine(q.mean(), np.sqrt(var)), *transform)
-
-
-def _is(link: Link, *kinds: type[Link]) -> bool:
-    return isinstance(link.link if isinstance(link, Mirror) else link, kinds)
-
-
-def _shape(chain: Chain) -> tuple[Chain, Chain]:
-    """The links up to the last that is a shape of the normal score, and those after it."""
-    shapes = (i for i, link in enumerate(chain, start=1) if not _is(link, Affine, Power))
-    last = max(shapes, default=0)
-    # sums count as a shape where nothing bounds them, and as a transform else
-    if last and _is(chain[last - 1], Sums) and np.isfinite(_ends(chain)).any():
-        last = 0
-    return chain[:last], chain[last:]
-
-
-def _ends(chain: Chain) -> Array:
-    """Ends of the values of a chain below and above, (2, h); infinite where there is none."""
-    if is_plain(chain) and isinstance(chain[0], Affine):
-        return np.outer([-np.inf, np.inf], np.ones(len(chain[0].shift)))
-    with np.errstate(invalid="ignore"):  # straight lines without a slope
-        ends = value(chain, np.array([[-np.inf, np.inf]])).T
-    return np.where(np.isnan(ends), [[-np.inf], [np.inf]], ends)
-
-
-@dataclass(frozen=True, eq=False)
-class Map:
-    """The functions q of h steps, between bounds."""
-
-    chains: tuple[Chain, ...]
-    weights: Array  # (k, h), adding up to 1 at each step; nothing is read where one is 0
-    low: Array  # (h,), a bound above the ends of the chains; -inf for none
-    high: Array  # (h,), another below them; inf for none
-    grid: Array | None = None
-    """Of values that are rounded: one of them, and their distance, (2, h)."""
-    side: float = 1.0  # -1 after an odd number of minus signs: halves go up, draws are minus others
-
-    @classmethod
-    def of(cls, *links: Link) -> Self:
-        """The functions of one chain, whose first link is affine or has a row a step."""
-        chain = linked(*links)
-        none = np.full(_ends(chain).shape[1], np.inf)
-        return cls((chain,), np.ones((1, len(none))), -none, none)
-
-    def __len__(self) -> int:
-        return len(self.low)
-
-    def __getitem__(self, at: Positions) -> "Map":
-        weights = self.weights[:, at]
-        used = np.flatnonzero(weights.any(axis=1))
-        chains = tuple(tuple(link[at] for link in self.chains[k]) for k in used)
-        grid = None if self.grid is None else self.grid[:, at]
-        return Map(chains, weights[used], self.low[at], self.high[at], grid, self.side)
+    @cached_property
+    def normal_rows(self) -> Flags:
+        """Whether each step is normal, but for bounds, (h,)."""
+        level = (self.rest == self.rest[:, :1]).all(axis=1)
+        return np.asarray(level & (self.tails > 0.0) & (self.dof is None))
 
     @property
-    def normal(self) -> bool:
+    def is_normal(self) -> bool:
         """Whether every step is normal."""
-        plain = len(self.chains) == 1 and is_plain(self.chains[0]) and self.grid is None
-        return plain and bool(np.isinf([self.low, self.high]).all())
+        bounded = np.isfinite([self.lower, self.upper]).any() or self.grid is not None
+        return not bounded and bool(self.normal_rows.all())
+
+    @cached_property
+    def _table(self) -> Curve:
+        """Values and slopes (h, n) at the scores; so steep at most that cubics increase."""
+        t, steep = student(self.scores, self.dof)
+        with np.errstate(invalid="ignore"):
+            values = self.rest + self.tails[:, None] * t
+            slopes = self.slopes + self.tails[:, None] * steep
+        return values, _increasing(self.scores, values, slopes)
 
     def __call__(self, z: Array) -> Array:
         """Values (h, n) at scores z, (h or 1, n)."""
         return self.ended(self.latent(z))
 
-    def ended(self, values: Array) -> Array:
-        """Values (h, n), none beyond the bounds, rounded (halves down, but after a minus sign)."""
-        values = self._between_bounds(values)
-        if self.grid is None:
-            return values
-        origin, unit = self.grid[0, :, None], self.side * self.grid[1, :, None]
-        return np.asarray(origin + unit * np.ceil((values - origin) / unit - 0.5))
+    def latent(self, z: Array) -> Array:
+        """Values (h, n) at scores z before bounds and rounding."""
+        return self.latent_curve(z)[0]
+
+    def latent_curve(self, z: Array) -> Curve:
+        """Values and slopes (h, n) at scores z before bounds and rounding."""
+        if self.normal_rows.all():
+            values = self.rest[:, :1] + self.tails[:, None] * z
+            return values, np.broadcast_to(self.tails[:, None], values.shape)
+        return _interpolated(self.scores, *self._table, z)
 
     def _between_bounds(self, values: Array) -> Array:
-        values = np.maximum(values, self.lower[:, None])
-        return values if np.isinf(self.upper).all() else np.minimum(values, self.upper[:, None])
+        return np.minimum(np.maximum(values, self.lower[:, None]), self.upper[:, None])
 
-    def latent(self, z: Array, of: Callable[[Chain, Array], Array] = value) -> Array:
-        """Values (h, n) at scores z, or slopes, before the bounds and before they are rounded."""
-        both = zip(self.weights, self.chains, strict=True)
-        return reduce(np.add, (_times(w[:, None], of(chain, z)) for w, chain in both))
+    def ended(self, values: Array) -> Array:
+        """Values (h, n), rounded (halves down), none beyond the bounds."""
+        if self.grid is not None:
+            origin, unit = self.grid[:, :, None]
+            with np.errstate(invalid="ignore"):
+                values = origin + unit * np.ceil((values - origin) / unit - 0.5)
+        return self._between_bounds(values)
 
-    def latent_slope(self, z: Array) -> Array:
-        """Derivative of :meth:`latent` in z, (h, n)."""
-        return self.latent(z, slope)
+    def latent_score(self, y: Array, side: Literal["left", "right"] = "right") -> Array:
+        """Largest scores (h, n) of values at most y before the bounds; -inf and inf beyond all.
 
-    def latent_score(self, y: Array) -> Array:
-        """Scores (h, n) of values before the bounds."""
-        if len(self.chains) == 1:
-            return inverse(self.chains[0], y)
-        return solve(self.latent, self.latent_slope, y)
+        On the left those of values less than y.
+        """
+        if self.normal_rows.all():
+            return np.asarray((y - self.rest[:, :1]) / self.tails[:, None])
+        scores, (values, slopes) = self.scores, self._table
+        y = np.broadcast_to(y, (len(self), y.shape[1]))
+        at = np.array([np.searchsorted(v, row, side) for v, row in zip(values, y, strict=True)])
+        beyond = (at == 0) | (at == values.shape[1])
+        left = np.clip(at - 1, 0, values.shape[1] - 2)
+        low, high = _taken(scores, left), _taken(scores, left + 1)
+        goal = np.where(beyond | ~np.isfinite(y), _taken(values, left), y)
+
+        def excess(z: Array) -> Curve:
+            value, slope = _cubic(scores, values, slopes, left, z)
+            return value - goal, slope
+
+        rise = _taken(values, left + 1) - _taken(values, left)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            start = low + (high - low) * (goal - _taken(values, left)) / rise
+        z = newton(excess, low, high, np.where(np.isfinite(start), start, low))
+        end = np.where(at == 0, 0, -1) % values.shape[1]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            outside = _taken(scores, end) + (y - _taken(values, end)) / _taken(slopes, end)
+        outside = np.where(_taken(slopes, end) > 0.0, outside, np.where(at == 0, -np.inf, np.inf))
+        z = np.where(beyond, outside, z)
+        return np.where(np.isnan(y), np.nan, np.where(np.isinf(y), y, z))
 
     def score(self, y: Array) -> Array:
         """Largest z with q_t(z) <= y, (h, n): the inverse of q_t; -inf if none, NaN where y is."""
@@ -442,115 +170,306 @@ class Map:
         z = np.where(y < self.lower[:, None], -np.inf, self.latent_score(most))
         return np.where(y >= self.upper[:, None], np.inf, z)
 
-    @property
-    def unit(self) -> Array:
-        """Distance of the whole numbers, (h,); 0 where values are not rounded."""
-        return np.zeros(len(self)) if self.grid is None else self.grid[1]
-
-    @cached_property
-    def _natural(self) -> tuple[Array, Array]:
-        """Ends of the values without the bounds, (h,) each: exact where all chains end there."""
-        low, high = np.array([_ends(chain) for chain in self.chains]).swapaxes(0, 1)
-        return averaged(self.weights, low), -averaged(self.weights, -high)
-
-    @cached_property
-    def lower(self) -> Array:
-        """Lower end of the values, (h,); -inf where there is none."""
-        return np.maximum(self.low, self._natural[0])
-
-    @cached_property
-    def upper(self) -> Array:
-        """Upper end of the values, (h,); inf where there is none."""
-        return np.minimum(self.high, self._natural[1])
+    def before(self, y: Array) -> Array:
+        """Scores (h, n) of all values less than y, at most `score`: less than it at an atom."""
+        if self.grid is None:
+            below = np.where(y > self.upper[:, None], np.inf, self.latent_score(y, "left"))
+        else:
+            origin, unit = self.grid[:, :, None]
+            number = (y - origin) / unit
+            whole = np.abs(number - np.round(number)) <= _ROUND
+            below = self.score(np.where(whole, y - unit, y))
+        below = np.where(
+            (y == self.lower[:, None]) & np.isfinite(self.start[:, None]), -np.inf, below
+        )
+        return np.where(y < self.lower[:, None], -np.inf, below)
 
     @cached_property
     def start(self) -> Array:
-        """The z at which q_t leaves a bound that its chains do not have, (h,); else -inf."""
-        bounded = self.low > self._natural[0]
-        if not bounded.any():
-            return np.full(len(self), -np.inf)
-        y = np.where(bounded, self.low, 0.0)
-        return np.where(bounded, self.latent_score(y[:, None])[:, 0], -np.inf)
+        """The z at which q_t leaves its lower bound, (h,); -inf if it has none within reach."""
+        return self._reached(self.lower, "right")
 
     @cached_property
     def end(self) -> Array:
-        """The z at which q_t reaches its upper bound, (h,); inf if there is none."""
-        bounded = np.isfinite(self.high)
-        if not bounded.any():
-            return np.full(len(self), np.inf)
-        y = self._inside(np.where(bounded, self.high, 0.0))
-        return np.where(bounded, self.latent_score(y[:, None])[:, 0], np.inf)
+        """The z at which q_t reaches its upper bound, (h,); inf if it has none within reach."""
+        return self._reached(self.upper, "left")
+
+    def _reached(self, bound: Array, side: Literal["left", "right"]) -> Array:
+        none = -np.inf if side == "right" else np.inf
+        finite = np.isfinite(bound)
+        if not finite.any():
+            return np.full(len(self), none)
+        y = np.where(finite, bound, self.rest[:, 0])
+        if self.grid is not None:  # values round to a bound from half a unit off
+            y = y - np.copysign(0.5, none) * self.grid[1]
+        z = self.latent_score(y[:, None], side)[:, 0]
+        return np.where(finite & (z > -REACH if side == "right" else z < REACH), z, none)
 
     @property
     def bitten(self) -> Flags:
         """Whether a bound of each step has a probability that counts, (h,)."""
-        return np.asarray((self.start > -REACH) | (self.end < REACH))
+        return np.isfinite(self.start) | np.isfinite(self.end)
+
+    @cached_property
+    def spread(self) -> tuple[Array, Array]:
+        """Median and half the distance of the quantiles at z = -1 and 1, (h,); std if normal."""
+        low, center, high = self(np.array([[-1.0, 0.0, 1.0]])).T
+        return center, 0.5 * (high - low)
+
+    def affine(self, factor: Array | float, shift: Array | float) -> "Marginals":
+        """The steps of ``factor * y + shift``, a number or (h,) each; not 0, of one sign."""
+        q = self.moved(factor, shift)
+        factor, shift = (np.broadcast_to(np.asarray(a, float), len(self)) for a in (factor, shift))
+        ends = [factor * self.lower + shift, factor * self.upper + shift]
+        low, high = ends if factor[0] > 0.0 else ends[::-1]
+        grid = None
+        if self.grid is not None:
+            grid = np.array([factor * self.grid[0] + shift, np.abs(factor) * self.grid[1]])
+        return replace(q, lower=low, upper=high, grid=grid)
+
+    def moved(self, factor: Array | float, shift: Array | float) -> "Marginals":
+        """The steps of ``factor * y + shift`` before bounds and rounding, which stay."""
+        factor, shift = (np.broadcast_to(np.asarray(a, float), len(self)) for a in (factor, shift))
+        rest = factor[:, None] * self.rest + shift[:, None]
+        slopes, kinks = np.abs(factor)[:, None] * self.slopes, self.kinks
+        if factor[0] < 0.0:  # the scores are the same on both sides
+            rest, slopes, kinks = rest[:, ::-1], slopes[:, ::-1], -kinks
+        return replace(
+            self, rest=rest, slopes=slopes, kinks=kinks, tails=np.abs(factor) * self.tails
+        )
+
+    def composed(self, center: Array | float, scale: Array | float) -> "Marginals":
+        """The rest at scores ``center + scale * z``, (h,) each, with the same tails."""
+        center, scale = (np.broadcast_to(np.asarray(a, float), len(self)) for a in (center, scale))
+        if self._rest_is_level:
+            return self
+        kinks = (self.kinks - center[:, None]) / scale[:, None] if self.kinks.size else self.kinks
+
+        def curve(z: Array) -> Curve:
+            at = center[:, None] + scale[:, None] * z
+            values, slopes = self._rest_curve(at)
+            return values, scale[:, None] * slopes
+
+        own = Marginals.of(curve, len(self), kinks)
+        return replace(self, rest=own.rest, slopes=own.slopes, kinks=own.kinks)
+
+    @property
+    def _rest_is_level(self) -> bool:
+        return not self.slopes.any()
+
+    def _rest_curve(self, z: Array) -> Curve:
+        return _interpolated(
+            self.scores, self.rest, _increasing(self.scores, self.rest, self.slopes), z
+        )
+
+    def known(self, center: Array, std: Array) -> "Marginals":
+        """The functions of ``center + std * z`` in the place of z, (h,) each."""
+        if self.dof is None:
+            q = self.composed(center, std)
+            rest = q.rest + (self.tails * center)[:, None]
+            return replace(q, rest=rest, tails=self.tails * std)
+        return self.melted().composed(center, std)
+
+    def melted(self) -> "Marginals":
+        """The same steps with all of them in the rest."""
+        values, slopes = self._table
+        return replace(self, rest=values, slopes=slopes, tails=np.zeros(len(self)), dof=None)
+
+    def widened(self, factor: Array) -> "Marginals":
+        """The steps at scores ``factor`` (h,) times as large: stds of what is normal, or was."""
+        return replace(self.composed(0.0, factor), tails=factor * self.tails)
+
+    def with_wider_band(self, more: Array, some: Flags | None = None) -> "Marginals":
+        """The steps with half the width of the 68 % band so much larger, (h,); same medians.
+
+        Only some steps count, (h,), and others may be too wide for a float.
+        """
+        unit = student(np.ones((1, 1)), self.dof)[0].item()
+        half = 0.5 * np.diff(self.latent(np.array([[-1.0, 1.0]])))[:, 0]
+        more = more if some is None else np.where(some, more, 0.0)
+        with np.errstate(all="ignore"):
+            plain = 1.0 + np.where(half > 0.0, more / half, 0.0)
+        if self._rest_is_level:
+            return self.widened(plain)
+
+        def excess(factor: Array) -> Curve:
+            values, slopes = self._rest_curve(factor[:, None] * [[-1.0, 1.0]])
+            width = 0.5 * np.diff(values)[:, 0] + factor * self.tails * unit
+            return width - half - more, 0.5 * slopes.sum(axis=1) + self.tails * unit
+
+        with np.errstate(all="ignore"):
+            return self.widened(newton(excess, np.ones_like(half), 3.0 * plain, plain))
+
+    def with_dof(self, dof: float) -> "Marginals":
+        """The steps with such tails of Student's t of what is normal in units of y."""
+        # not after a transform: of a logarithm the mean would be infinite
+        return replace(self, dof=dof)
+
+    def conformal(self, sizes: Array) -> "Marginals":
+        """The steps at the scores of sorted sizes of errors (h, k), in units of the 68 % band."""
+        nodes = error_scores(sizes.shape[1])
+        unit = student(np.ones((1, 1)), self.dof)[0].item()
+        inner = replace(self, tails=unit * self.tails, dof=None)
+
+        def curve(z: Array) -> Curve:
+            size, steep = _lines(nodes, sizes, z)
+            values, slopes = inner.latent_curve(size)
+            return values, steep * slopes
+
+        own = Marginals.of(curve, len(self), np.concatenate([-nodes[::-1], [0.0], nodes])[None])
+        return replace(own, lower=self.lower, upper=self.upper, grid=self.grid)
+
+    def censored(self, lower: Array, upper: Array) -> "Marginals":
+        """The steps with values below a bound (h,), or above another, moved to it."""
+        low, high = np.maximum(lower, self.lower), np.minimum(upper, self.upper)
+        return replace(self, lower=low, upper=high)._on_grid()
+
+    def rounded(self) -> "Marginals":
+        """The steps with each value rounded to the nearest whole number within the bounds."""
+        return replace(self, grid=np.outer([0.0, 1.0], np.ones(len(self))))._on_grid()
+
+    def _on_grid(self) -> "Marginals":
+        if self.grid is None:
+            return self
+        origin, unit = self.grid
+        low = origin + unit * np.ceil((self.lower - origin) / unit - _ROUND)
+        high = origin + unit * np.floor((self.upper - origin) / unit + _ROUND)
+        if (low > high).any():
+            at = int((low > high).argmax())
+            got = f"{self.lower[at]:g} to {self.upper[at]:g}"
+            remedy = "Round first, or take wider bounds."
+            raise refusal("bounds", "hold a whole number", got, remedy)
+        return replace(self, lower=low, upper=high)
 
     def mean(self) -> Array:
         """Mean of each step, (h,); not finite where it is too large for a float."""
-        closed, mean, _, _ = self._closed_forms
-        return mean if closed.all() else np.where(closed, mean, self._quadrature[2])
+        return self.rest[:, 0] if self.is_normal else self._quadrature[2]
+
+    def variance(self) -> Array:
+        """Variance of each step, (h,)."""
+        if self.is_normal:
+            return np.square(self.tails)
+        _, weights, _, deviation = self._quadrature
+        with np.errstate(over="ignore", invalid="ignore"):
+            return integral(weights * deviation**2)
 
     def covariance(self, cor: Array) -> Array:
         """Joint covariance (h, h) of the steps, by correlations of scores: theory/transforms.md.
 
-        Closed for normals and lognormals, else Mehler's series. What its terms leave of a variance
-        counts as one more, so that the diagonal is right whatever their number.
+        Mehler's series. What its terms leave of a variance counts as one more, so that the diagonal
+        is right whatever their number.
         """
-        closed, _, steep, logs = self._closed_forms
+        if self.is_normal:
+            return np.asarray(np.outer(self.tails, self.tails) * cor)
+        total = np.zeros_like(cor)
         with np.errstate(over="ignore", invalid="ignore"):
-            total = np.zeros_like(cor)
-            if closed.any():
-                total = np.outer(steep, steep) * cor
-                for (m, s), (other_m, other_s) in product(logs, repeat=2):
-                    exponent = np.outer(s, other_s) * cor
-                    total += np.outer(m, other_m) * (np.expm1(exponent) - exponent)
-            if not closed.all():
-                series = np.zeros_like(cor)
-                for c in self._mehler_coefficients[::-1]:
-                    series += np.outer(c, c)
-                    series *= cor
-                total = np.where(np.outer(closed, closed), total, series)
+            for c in self._hermite[::-1]:
+                total += np.outer(c, c)
+                total *= cor
             # symmetric but for roundoff; not finite where it is too large for a float
             return np.asarray(0.5 * (total + total.T))
 
+    @cached_property
+    def _hermite(self) -> Array:
+        """Hermite coefficients c_n (n, h), n from 1, and last the root of what they leave."""
+        nodes, weights, _, deviation = self._quadrature
+        terms, last = np.zeros((_MOST_ORDERS + 1, len(self))), np.full(len(self), _MOST_ORDERS)
+        with np.errstate(over="ignore", invalid="ignore"):
+            weighted = weights * deviation
+            left = integral(weighted * deviation)
+            least, before, now = 1e-13 * left, np.zeros_like(nodes), np.ones_like(nodes)
+            for n in range(_MOST_ORDERS):
+                before, now = now, (nodes * now - np.sqrt(n) * before) / np.sqrt(n + 1)
+                open_ = last > n  # no step depends on the others
+                terms[n] = np.where(open_, integral(weighted * now), 0.0)
+                left = left - terms[n] ** 2
+                last[open_ & (left <= least)] = n + 1
+                if (last <= n + 1).all():
+                    break
+            terms[last, np.arange(len(self))] = np.sqrt(np.maximum(left, 0.0))  # Bessel
+        return terms[: last.max() + 1]
+
+    @cached_property
+    def _quadrature(self) -> tuple[Array, Array, Array, Array]:
+        """Nodes, their weights, the mean, and values less the mean."""
+        cuts = []
+        if self.bitten.any():
+            cuts += [self.start[:, None], self.end[:, None]]
+        if self.grid is not None:
+            cuts.append(self.latent_score(self._edges))
+        nodes, weights = self.nodes(*cuts)
+        values = self._integrand(nodes)
+        base = np.where(np.isfinite(self.upper), self.upper, values[:, values.shape[1] // 2])
+        base = np.where(np.isfinite(self.lower), self.lower, base)  # where values can be certain
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = base + integral(weights * (values - base[:, None]))
+            return nodes, weights, mean, values - mean[:, None]
+
+    def nodes(self, *cuts: Array) -> tuple[Array, Array]:
+        """Gauss-Legendre nodes and weights (1 or h, n) of an integral over N(0, 1).
+
+        Panels end at the scores of the table, and at those of cuts (h, p).
+        """
+        ends = self.scores
+        if cuts:
+            rows = np.column_stack([np.broadcast_to(ends, (len(self), ends.shape[1])), *cuts])
+            ends = np.sort(np.nan_to_num(np.clip(rows, -REACH, REACH)), axis=1)
+        half = 0.5 * np.diff(ends, axis=1)[:, :, None]
+        nodes = (ends[:, :-1, None] + half * (1.0 + _POINTS)).reshape(len(ends), -1)
+        weights = (half * _SHARES).reshape(len(ends), -1)
+        return nodes, weights * normal_density(nodes)
+
+    @cached_property
+    def _edges(self) -> Array:
+        """Values half way between the whole numbers around the median, (h, p)."""
+        assert self.grid is not None
+        origin, unit = self.grid
+        center = np.round((self.latent(np.zeros((1, 1)))[:, 0] - origin) / unit)
+        number = center[:, None] + np.arange(-_MOST_JUMPS // 2, _MOST_JUMPS // 2 + 1) + 0.5
+        return np.asarray(origin[:, None] + unit[:, None] * number)
+
+    def _integrand(self, z: Array) -> Array:
+        """Values, rounded where their jumps are ends of panels."""
+        values = self.latent(z)
+        smooth = self._between_bounds(values)
+        if self.grid is None:
+            return smooth
+        near = (values >= self._edges[:, :1]) & (values <= self._edges[:, -1:])
+        return np.where(near, self.ended(values), smooth)
+
     def atom(self, y: Array) -> Flags:
         """Whether each y, (h,), is a value of positive probability: at a bound, or rounded."""
-        at_bound = (y == self.lower) | (y == self.upper)
-        single = at_bound & np.isfinite(self.latent_score(self._inside(y)[:, None])[:, 0])
-        if self.grid is None:
-            return np.asarray(single)
-        number = (y - self.grid[0]) / self.unit
-        near = np.abs(number - np.round(number)) <= _ROUND
-        return np.asarray(near & (self.score(y[:, None])[:, 0] > self.before_atom(y)))
-
-    def before_atom(self, y: Array) -> Array:
-        """Largest scores (h,) of values less than y, which are atoms; -inf if there are none."""
-        score = self.latent_score if self.grid is None else self.score
-        before = self._inside(y - self.unit)
-        return np.where(y == self.lower, -np.inf, score(before[:, None])[:, 0])
-
-    def _inside(self, y: Array) -> Array:
-        """Values (h,), those at the upper end just below it, which sums reach and do not pass."""
-        at_end = (y == self.upper) & np.isfinite(y)
-        return np.subtract(y, 4.0 * np.spacing(np.abs(y)), out=y.copy(), where=at_end)
+        return np.asarray(self.before(y[:, None])[:, 0] < self.score(y[:, None])[:, 0])
 
     def atoms(self, reach: float = 5.0, least: float = 1e-6) -> list[tuple[int, float, float]]:
         """Step, value and probability of each atom within so many stds, from some probability."""
-        found = []
+        found: list[tuple[int, float, float]] = []
         for step, ends in enumerate(self(np.array([[-reach, reach]]))):
-            values = np.array([self.lower[step], self.upper[step]]) + 0.0  # no -0
-            if self.grid is not None:
-                unit = self.unit[step]
-                values = np.arange(ends[0], ends[1] + 0.5 * unit, unit)
-            if not len(values):  # a unit that is lost beside them
-                continue
-            own = self[np.full(len(values), step)]
-            mass = between(own.before_atom(values), own.score(values[:, None])[:, 0])
-            some = own.atom(values) & (mass > least)
-            both = zip(values[some].tolist(), mass[some].tolist(), strict=True)
-            found += [(step, value, p) for value, p in both]
+            own = self[np.array([step])]
+            for values in own._candidates(ends, least):
+                mass = between(own.before(values), own.score(values))[0]
+                some = mass > least
+                both = zip(values[0, some].tolist(), mass[some].tolist(), strict=True)
+                found += [(step, value + 0.0, p) for value, p in both]  # no -0
         return found
+
+    def _candidates(self, ends: Array, least: float) -> list[Array]:
+        """Values (1, n) of one step between two ends that may have such a probability."""
+        bounds = np.unique([end for end in (self.lower[0], self.upper[0]) if np.isfinite(end)])
+        if self.grid is None:
+            return [bounds[None]]
+        origin, unit = self.grid[:, 0]
+        slopes = self._table[1][0]
+        with np.errstate(divide="ignore"):
+            densest = (normal_density(self.scores[0]) / slopes).max()
+        if ends[1] + unit == ends[1]:  # a unit that is lost beside them
+            return []
+        if unit * densest < 0.5 * least:
+            return [bounds[None]]
+        first, last = (np.round((end - origin) / unit) for end in ends)
+        starts = np.arange(first, last + 1.0, _CHUNK)
+        numbers = [np.arange(start, min(start + _CHUNK, last + 1.0)) for start in starts]
+        return [(origin + unit * number)[None] for number in numbers]
 
     def cdf(self, y: Array) -> Array:
         """Probability of a value up to each y, (h,) or (h, n)."""
@@ -559,250 +478,205 @@ class Map:
     def pit(self, y: Array) -> Array:
         """Probability of a value below y, and half of that of y itself if it is an atom, (h,)."""
         # with the whole of it, counts would lie too high whatever the forecast
-        z = self.score(y[:, None])[:, 0]
-        below = np.where(self.atom(y), self.before_atom(y), z)
-        return np.asarray(0.5 * (ndtr(below) + ndtr(z)))
+        return np.asarray(0.5 * (ndtr(self.before(y[:, None])) + ndtr(self.score(y[:, None]))))[
+            :, 0
+        ]
 
     def nlpd(self, y: Array) -> Array:
         """Negative log density at one y a step, (h,), inf where y is impossible."""
-        z, atom = self.score(y[:, None])[:, 0], self.atom(y)
+        z, low = self.score(y[:, None])[:, 0], self.before(y[:, None])[:, 0]
+        atom = low < z
         finite = np.where(np.isfinite(z), z, 0.0)
-        steep = self.latent_slope(finite[:, None])[:, 0]
+        steep = self.latent_curve(finite[:, None])[1][:, 0]
         with np.errstate(divide="ignore", invalid="ignore"):
             density = 0.5 * np.log(2 * np.pi) + 0.5 * finite**2 + np.log(steep)
-            # of an atom the probability: not at the end of a logarithm
-            before = self.before_atom(y)
-            lump = np.where(np.isneginf(before), -log_ndtr(z), -np.log(between(before, z)))
-        loss = np.where(atom, lump, density if self.grid is None else np.inf)
-        return np.where(np.isnan(z), np.nan, np.where(np.isinf(z) & ~atom, np.inf, loss))
+            lump = np.where(np.isneginf(low), -log_ndtr(z), -np.log(between(low, z)))
+        beyond = np.isinf(z) | (self.grid is not None) | ((y == self.lower) & (z <= -REACH))
+        loss = np.where(atom, lump, np.where(beyond, np.inf, density))
+        return np.where(np.isnan(z), np.nan, loss)
 
     def crps(self, y: Array) -> Array:
         """Continuous ranked probability score at one y a step, (h,): theory/transforms.md."""
-        z = self.score(y[:, None])
-        nodes, weights = self.nodes(np.where(np.isnan(z), -np.inf, z))
+        at = np.column_stack([self.before(y[:, None]), self.score(y[:, None])])
+        cuts = [np.nan_to_num(at)]
+        if self.bitten.any():
+            cuts += [self.start[:, None], self.end[:, None]]
+        if self.grid is not None:
+            cuts.append(self.latent_score(self._edges))
+        nodes, weights = self.nodes(*cuts)
         values = self._integrand(nodes)
         spread = (values - self(np.zeros((1, 1)))) * (2 * ndtr(nodes) - 1)
         return integral(weights * (np.abs(values - y[:, None]) - spread))
 
-    def nodes(self, kink: Array | None = None, beyond: Array | float = 0.0) -> tuple[Array, Array]:
-        """Nodes and weights (h, n) of the integral over N(0, 1); see :meth:`panels`."""
-        nodes, weights = self.panels(kink, beyond)
-        return nodes, weights * normal_density(nodes)
 
-    def panels(self, kink: Array | None = None, beyond: Array | float = 0.0) -> tuple[Array, Array]:
-        """Gauss-Legendre nodes and weights (h, n) between the kinks of q, and `kink`, (h, 1)."""
-        h, inner, n_nodes = len(self), self.kinks(), N_NODES
-        if kink is not None:
-            inner = np.column_stack([inner, kink])
-        # on to REACH from where q counts most, and `beyond`
-        low = np.minimum(self._peak(-1.0), self.end) - REACH
-        end = np.maximum(np.maximum(self._peak(1.0), self.start), beyond) + REACH
-        # a step that is certain to be at a bound has neither
-        low, end = np.where(np.isfinite([low, end]), [low, end], [[-REACH], [REACH]])
-        # With kinks inside panels of 200 nodes variances were 1 % wrong.
-        if inner.shape[1] > 8 or self.grid is not None:
-            n_nodes, more = FEW_NODES, np.linspace(low, end, 41, axis=1)
-            inner = np.column_stack([inner, more])
-        inner = np.sort(np.clip(inner, low[:, None], end[:, None]), axis=1)
-        breaks = np.column_stack([low, inner, end])
-        some = (np.diff(breaks, axis=1) > 0.0).any(axis=0)
-        breaks = breaks[:, np.append(True, some)]
-        if n_nodes == FEW_NODES and FEW_NODES * (breaks.shape[1] - 1) % N_NODES == 0:
-            breaks = np.column_stack([breaks, breaks[:, -1]])  # an empty panel, for `integral`
-        half, (points, weights) = 0.5 * np.diff(breaks, axis=1)[:, :, None], _legendre(n_nodes)
-        nodes = (breaks[:, :-1, None] + half * (1 + points)).reshape(h, -1)
-        return nodes, (half * weights).reshape(h, -1)
+def average(members: Sequence[Marginals], weights: Array) -> Marginals:
+    """The average of functions of the first n of h steps, by weights (m, h) that add up to 1."""
+    steps = np.arange(weights.shape[1])
+    dofs = {q.dof for q in members}
+    kept = [q if len(dofs) == 1 else q.melted() for q in members]
+    rows = []
+    for q, weight in zip(kept, weights, strict=True):
+        at = np.minimum(steps, len(q) - 1)
+        rows.append(q[np.where(weight > 0.0, at, (weight > 0.0).argmax())])  # no others are read
+    kinks = _joined_kinks([q.kinks for q in rows if not q._rest_is_level], len(steps))
+    scores = _scores(kinks)
 
-    def kinks(self) -> Array:
-        """Scores at which the slope of each q jumps, (h, p); infinite where it does less often."""
-        found = [self.start[:, None], self.end[:, None]]
-        for chain, weight in zip(self.chains, self.weights, strict=True):
-            for i, link in enumerate(chain):
-                if (at := link.kinks()) is not None:
-                    used = (weight > 0)[:, None]
-                    found.append(np.where(used, inverse(chain[:i], at), -np.inf))
-        if self.grid is not None:
-            known = np.isfinite(self._edges)
-            z = self.latent_score(np.where(known, self._edges, 0.0))
-            found.append(np.where(known, z, -np.inf))
-        return np.column_stack(found)
+    def total(values: Sequence[Array]) -> Array:
+        both = zip(weights, values, strict=True)
+        return np.asarray(sum((w.reshape(-1, *[1] * (v.ndim - 1)) * v for w, v in both)))
 
-    @cached_property
-    def _edges(self) -> Array:
-        """Values half way between the whole numbers around the median, (h, p); inf for none."""
-        low, center, high = self(np.array([[-REACH, 0.0, REACH]])).T
-        unit = self.unit
-        low = np.maximum(low, center - 0.5 * _MOST_JUMPS * unit)
-        count = np.minimum(np.round((high - low) / unit), _MOST_JUMPS)[:, None]
-        number = np.arange(count.max() + 2)
-        return np.where(number < count + 2, low[:, None] + unit[:, None] * (number - 0.5), np.inf)
+    def rest(q: Marginals) -> Curve:
+        if q._rest_is_level:
+            return q.rest[:, :1], np.zeros((len(q), 1))
+        if q.kinks is kinks or not kinks.size:
+            return q.rest, q.slopes
+        return q._rest_curve(scores)[0], q._rest_curve(_beside(scores))[1]
 
-    def _integrand(self, z: Array) -> Array:
-        """Values, rounded where their jumps are ends of panels."""
-        values = self._between_bounds(self.latent(z))
-        if self.grid is None:
-            return values
-        last = np.where(np.isfinite(self._edges), self._edges, -np.inf).max(axis=1)
-        near = (values >= self._edges[:, :1]) & (values <= last[:, None])
-        return np.where(near, self.ended(values), values)
-
-    def affine(self, factor: Array | float, shift: Array | float) -> "Map":
-        """The functions of ``factor * y + shift``, a number or (h,) each; not 0, of one sign."""
-        factor, shift = (np.broadcast_to(np.asarray(a, float), len(self)) for a in (factor, shift))
-        q, size = self, np.abs(factor)
-        if factor[0] < 0:
-            chains = (tuple(link.mirrored() for link in chain) for chain in q.chains)
-            grid = None if q.grid is None else q.grid * [[-1.0], [1.0]]
-            side = 1.0 if self.normal else -q.side
-            q = Map(tuple(chains), q.weights, -q.high, -q.low, grid, side)
-        chains = (linked(*chain, Affine(shift, size)) for chain in q.chains)
-        grid = None if q.grid is None else size * q.grid + np.outer([1.0, 0.0], shift)
-        low, high = size * q.low + shift, size * q.high + shift
-        return replace(q, chains=tuple(chains), low=low, high=high, grid=grid)
-
-    def before(self, mean: Array, std: Array) -> "Map":
-        """The functions of ``mean + std * z`` in the place of z, (h,) each."""
-        return replace(self, chains=tuple(linked(Affine(mean, std), *c) for c in self.chains))
-
-    def each(self, changed: Callable[..., Chain], *args: object) -> "Map":
-        """The functions of changed chains, above the same bound."""
-        return replace(self, chains=tuple(changed(chain, *args) for chain in self.chains))
-
-    def censored(self, lower: Array, upper: Array) -> "Map":
-        """The functions with what lies below a bound (h,), or above another, at it."""
-        low = np.where(lower > self.lower, lower, self.low)
-        return replace(self, low=low, high=np.where(upper < self.upper, upper, self.high))
-
-    @property
-    def spread(self) -> tuple[Array, Array]:
-        """Median and half the distance of the quantiles at z = -1 and 1, (h,); std if normal."""
-        low, center, high = self(np.array([[-1.0, 0.0, 1.0]])).T
-        return center, 0.5 * (high - low)
-
-    @property
-    def scale(self) -> Array:
-        """Stds of the steps of one chain on the scale on which they are normal, (h,)."""
-        if any(_is(link, Sums, Table) for link in self.chains[0]):
-            return self.spread[1]
-        return next(link.scale for link in self.chains[0] if isinstance(link, Affine))
-
-    def _peak(self, side: float) -> Array:
-        """The score on a side of 0 where the square of each q counts most under N(0, 1), (h,)."""
-        z = side * np.arange(64.0)[None]
-        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
-            values = self.latent(z)
-            size = 2.0 * np.log(np.abs(values - values[:, :1])) - 0.5 * z**2
-        return np.asarray(z[0, np.where(np.isfinite(size), size, -np.inf).argmax(axis=1)])
-
-    @cached_property
-    def _closed_forms(self) -> tuple[Flags, Array, Array, list[tuple[Array, Array]]]:
-        """Steps of normals and lognormals alone; their mean, mean slope in z, m and s."""
-        open_, logs = self.bitten | (self.grid is not None), []
-        total, steep = np.zeros(len(self)), np.zeros(len(self))
-        for chain, w in zip(self.chains, self.weights, strict=True):
-            match chain:
-                case [Affine(shift, s)]:
-                    mean, own = shift, s
-                case [Affine(shift, s), Power(PowerTransform(0.0, low)) as log, *_] | [
-                    Affine(shift, s),
-                    Mirror(Power(PowerTransform(0.0, low))) as log,
-                    *_,
-                ] if is_plain(chain[2:]):
-                    side = -1.0 if isinstance(log, Mirror) else 1.0
-                    with np.errstate(over="ignore"):
-                        m = side * np.exp(side * shift + 0.5 * s**2)[:, None]
-                        mean = value(chain[2:], side * low + m)[:, 0]
-                        m = (slope(chain[2:], m) * m)[:, 0]
-                        own = side * m * s
-                    # where there is no weight, no exponential of the covariance may overflow
-                    logs.append((_times(w, m), np.where(w > 0, side * s, 0.0)))
-                case _:
-                    open_ = open_ | (w > 0)
-                    continue
-            total, steep = total + _times(w, mean), steep + _times(w, own)
-        return ~open_, total, steep, logs
-
-    @cached_property
-    def _quadrature(self) -> tuple[Array, Array, Array, Array]:
-        """Nodes, their weights, the mean, and values less the mean."""
-        nodes, weights = self.nodes()
-        values = self._integrand(nodes)
-        base = np.where(np.isfinite(self.upper), self.upper, 0.0)
-        base = np.where(np.isfinite(self.lower), self.lower, base)  # where values can be certain
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = base + integral(weights * (values - base[:, None]))
-            return nodes, weights, mean, values - mean[:, None]
-
-    @cached_property
-    def _mehler_coefficients(self) -> Array:
-        """Coefficients c_n (n, h) of Mehler's series, each step's as if it were alone."""
-        nodes, weights, _, deviation = self._quadrature
-        most = 100  # 200 nodes a panel resolve Hermite functions up to there
-        at, terms = np.arange(len(self)), np.zeros((most + 1, len(self)))
-        last, root = np.full(len(self), most), 1.0
-        with np.errstate(over="ignore", invalid="ignore"):
-            now = weights * deviation  # times the n-th Hermite polynomial
-            left, before = integral(now * deviation), np.zeros_like(now)
-            least = 1e-13 * left
-            for n in range(most):  # less the factor 1 / sqrt(n!), which the sums get
-                before *= -n
-                before += nodes * now
-                before, now, root = now, before, root * np.sqrt(n + 1)
-                c = terms[n, at] = integral(now) / root
-                left[at] -= c**2
-                enough = left[at] <= least[at]
-                if enough.any():  # no other step counts for a step, nor takes time after its end
-                    last[at[enough]] = n + 1
-                    at, nodes = at[~enough], nodes[~enough]
-                    now, before = now[~enough], before[~enough]
-                    if not len(at):
-                        break
-            # Below 0 by roundoff only: Bessel's inequality.
-            terms[last, np.arange(len(self))] = np.sqrt(np.maximum(left, 0.0))
-        return terms[: last.max() + 1]
+    values, slopes = zip(*map(rest, rows), strict=True)
+    n = scores.shape[1] if any(v.shape[1] > 1 for v in values) else SCORES.shape[1]
+    shape = (len(steps), n)
+    low, high = (
+        _joint_end([sign * getattr(q, name) for q in rows], weights)
+        for name, sign in (("lower", 1.0), ("upper", -1.0))
+    )
+    grid = rows[0].grid
+    for q in rows:  # rounded if all are, to the same
+        if grid is None or q.grid is None or not np.array_equal(q.grid, grid):
+            grid = None
+    own = Marginals(
+        np.broadcast_to(total(values), shape),
+        np.broadcast_to(total(slopes), shape),
+        total([q.tails for q in rows]),
+        low,
+        -high,
+        kinks,
+        rows[0].dof,
+        grid,
+    )
+    return own._on_grid() if grid is not None else own
 
 
-def averaged(weights: Array, values: Array) -> Array:
-    """Weighted averages (h,) of rows, -inf where one with a weight is; exact of equal rows."""
-    first = np.where(weights > 0, values, -np.inf).max(axis=0)
-    used = (weights > 0) & (values != first)
-    apart = np.subtract(values, first, out=np.zeros_like(values), where=used)
+def _joint_end(ends: Sequence[Array], weights: Array) -> Array:
+    """Weighted averages (h,) of lower ends, exact of equal ones; -inf where one is."""
+    rows = np.array(ends)
+    first = np.where(weights > 0, rows, -np.inf).max(axis=0)
+    used = (weights > 0) & (rows != first)
+    apart = np.subtract(rows, first, out=np.zeros_like(rows), where=used)
     return np.asarray(first + (weights * apart).sum(axis=0))
 
 
-def average(maps: Sequence[Map], weights: Array) -> Map:
-    """The average of functions of the first n of h steps, by weights (m, h) that add up to 1."""
-    steps, pieces = np.arange(weights.shape[1]), []
-    for q, weight in zip(maps, weights, strict=True):
-        at = np.minimum(steps, len(q) - 1)
-        for chain, own in zip(q.chains, q.weights, strict=True):
-            share = weight * own[at]
-            if share.any():  # what has no weight is not read
-                some = np.where(share > 0.0, at, (share > 0.0).argmax())
-                pieces.append((share, tuple(link[some] for link in chain)))
-    normal = [piece for piece in pieces if is_plain(piece[1])]
-    if normal:
-        total, zero = np.sum([w for w, _ in normal], axis=0), np.zeros((1, 1))
-        some = np.where(total > 0.0, total, 1.0)
-        shift = np.sum([w / some * value(chain, zero)[:, 0] for w, chain in normal], axis=0)
-        scale = np.sum([w / some * slope(chain, zero)[:, 0] for w, chain in normal], axis=0)
-        one = (Affine(shift, np.where(total > 0.0, scale, 1.0)),)
-        pieces = [(total, one), *(piece for piece in pieces if not is_plain(piece[1]))]
+def _joined_kinks(kinks: Sequence[Array], steps: int) -> Array:
+    kinks = [k for k in kinks if k.size]
+    if not kinks:
+        return np.empty((1, 0))
+    if len(kinks) == 1:
+        return kinks[0]
+    rows = max(len(k) for k in kinks)
+    return np.column_stack([np.broadcast_to(k, (rows, k.shape[1])) for k in kinks])
 
-    def ends(name: str) -> Array:
-        return np.array([getattr(q, name)[np.minimum(steps, len(q) - 1)] for q in maps])
 
-    below, above = ((weights > 0) & np.isfinite(ends(name)) for name in ("low", "high"))
-    low = np.where(below.any(axis=0), averaged(weights, ends("lower")), -np.inf)
-    high = np.where(above.any(axis=0), -averaged(weights, -ends("upper")), np.inf)
-    shares, chains = zip(*pieces, strict=True)
-    grid = max(maps, key=len).grid
-    for q in maps:  # rounded if all are, to the same
-        if grid is None or q.grid is None or not np.array_equal(q.grid, grid[:, : len(q)]):
-            grid = None
-    sides = {q.side for q in maps if not q.normal}
-    side = sides.pop() if len(sides) == 1 else 1.0
-    return Map(chains, np.array(shares), low, high, grid, side)
+def student(z: Array, dof: float | None) -> Curve:
+    """Student's t, T(z) = (z_.9 / t_.9) F^-1(Phi(z)), of the same 80 % interval, and its slope."""
+    if dof is None:
+        return z, np.ones_like(z)
+    scale = float(ndtri(0.9) / stdtrit(dof, 0.9))
+    # From the lower tail, where small probabilities keep their digits. Beyond a z of 32 some of
+    # SciPy's quantiles are inf.
+    t = np.asarray(-np.sign(z) * scale * stdtrit(dof, ndtr(-np.minimum(np.abs(z), 30.0))))
+    slope = np.exp(stats.norm.logpdf(z) - stats.t.logpdf(t, dof, scale=scale))
+    return t, np.asarray(slope)
+
+
+def error_scores(k: int) -> Array:
+    """Positive normal scores (k,) of sorted sizes of errors: the i-th has coverage i / (k + 1)."""
+    return np.asarray(ndtri(0.5 + 0.5 * np.arange(1, k + 1) / (k + 1.0)))
+
+
+def error_sizes(scores: Array, sizes: Array) -> Array:
+    """Half widths of the central intervals at positive normal scores, from fewer sorted sizes."""
+    return np.asarray(_lines(error_scores(len(sizes)), sizes[None], scores[None])[0][0])
+
+
+def _lines(nodes: Array, values: Array, z: Array) -> Curve:
+    """Odd functions (h, n) on straight lines from 0 through values (h, k) at nodes (k,)."""
+    x, known = np.append(0.0, nodes), np.column_stack([np.zeros(len(values)), values])
+    slopes = np.column_stack([np.diff(known) / np.diff(x), known[:, -1] / x[-1]])
+    size = np.abs(z)
+    at = np.searchsorted(x, size[0], side="right") - 1
+    steep = slopes[:, at]
+    beyond = at == len(nodes)  # from 0 through the outermost
+    line = np.where(beyond, steep * size, known[:, at] + steep * (size - x[at]))
+    return np.sign(z) * line, steep
+
+
+def _scores(kinks: Array) -> Array:
+    """Scores of a table: the fixed ones, and kinks (1 or h, p) twice."""
+    if not kinks.size:
+        return SCORES
+    fixed = np.broadcast_to(SCORES, (len(kinks), SCORES.shape[1]))
+    return np.sort(np.column_stack([fixed, kinks, kinks]), axis=1)
+
+
+def _beside(scores: Array) -> Array:
+    """Scores to the left of the first of two alike, and to the right of the second."""
+    near = 1e-9 * (1.0 + np.abs(scores))
+    twice = np.diff(scores, axis=1) == 0.0
+    left = np.column_stack([twice, np.zeros(len(scores), bool)])
+    right = np.column_stack([np.zeros(len(scores), bool), twice])
+    return np.asarray(
+        scores - np.where(left & ~right, near, 0.0) + np.where(right & ~left, near, 0.0)
+    )
+
+
+def _increasing(scores: Array, values: Array, slopes: Array) -> Array:
+    """Slopes with which cubics through values increase (F. N. Fritsch and R. E. Carlson 1980)."""
+    width = np.diff(scores, axis=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        secants = np.where(width > 0.0, np.diff(values, axis=1) / width, np.inf)
+    end = np.full((len(values), 1), np.inf)
+    least = np.minimum(np.column_stack([end, secants]), np.column_stack([secants, end]))
+    return np.clip(slopes, 0.0, 3.0 * np.maximum(least, 0.0))
+
+
+def _taken(table: Array, at: Positions) -> Array:
+    """Entries (h, n) of a table (1 or h, m) at columns (1 or h, n)."""
+    if len(at) == 1:
+        return table[:, at[0]]
+    return table[0][at] if len(table) == 1 else np.take_along_axis(table, at, axis=1)
+
+
+def _interpolated(scores: Array, values: Array, slopes: Array, z: Array) -> Curve:
+    """Values and slopes (h, n) at scores z of cubics between those of a table, straight beyond."""
+    inside = np.clip(z, scores[:, :1], scores[:, -1:])
+    if len(scores) == 1:
+        at = np.searchsorted(scores[0], inside, side="right")
+    else:
+        rows = zip(scores, np.broadcast_to(inside, (len(scores), z.shape[1])), strict=True)
+        at = np.array([np.searchsorted(row, x, side="right") for row, x in rows])
+    at = np.clip(at - 1, 0, scores.shape[1] - 2)
+    value, slope = _cubic(scores, values, slopes, at, inside)
+    outside = z - inside
+    if outside.any():
+        with np.errstate(invalid="ignore"):
+            value = np.where((outside == 0.0) | (slope == 0.0), value, value + slope * outside)
+    return value, slope
+
+
+def _cubic(scores: Array, values: Array, slopes: Array, at: Positions, z: Array) -> Curve:
+    """Values and slopes (h, n) at scores z of the cubic on panels of a table."""
+    first, width = _taken(scores, at), _taken(scores, at + 1) - _taken(scores, at)
+    width = np.where(width > 0.0, width, 1.0)
+    t = (z - first) / width
+    low, left, right = (
+        _taken(values, at),
+        width * _taken(slopes, at),
+        width * _taken(slopes, at + 1),
+    )
+    with np.errstate(invalid="ignore", over="ignore"):
+        rise = _taken(values, at + 1) - low
+        # low + t (left + t (b + t c)): the cubic of these values and slopes at both ends
+        b, c = 3.0 * rise - 2.0 * left - right, left + right - 2.0 * rise
+        return low + t * (left + t * (b + t * c)), (left + t * (2.0 * b + 3.0 * t * c)) / width
 
 
 def between(low: Array, high: Array) -> Array:
@@ -811,71 +685,11 @@ def between(low: Array, high: Array) -> Array:
     return np.asarray(ndtr(np.where(turn, -low, high)) - ndtr(np.where(turn, -high, low)))
 
 
-@dataclass(frozen=True, eq=False)
-class Sums(Link):
-    """Weighted sums over groups of steps, all at the same score: a link of one row a group."""
-
-    q: Map  # of h steps
-    group: Positions  # (h,), increasing, from 0
-    weight: Array  # (h,), positive
-
-    def __call__(self, x: Array) -> Array:
-        return self._sum(self.q(self._at_steps(x)))
-
-    def slope(self, x: Array) -> Array:
-        z = self._at_steps(x)
-        moves = (z > self.q.start[:, None]) & (z < self.q.end[:, None])
-        return self._sum(np.where(moves, self.q.latent_slope(z), 0.0))
-
-    def inverse(self, y: Array) -> Array:
-        return solve(self, self.slope, np.broadcast_to(y, (len(self._starts), y.shape[1])))
-
-    def kinks(self) -> Array:
-        """Kinks of all steps of a group, -inf where it has fewer than another, (g, p)."""
-        own = (self.group == self.group[self._starts, None])[:, :, None]  # (g, h, 1)
-        found = np.where(own, self.q.kinks(), -np.inf)
-        found = np.sort(found.reshape(len(found), -1), axis=1)
-        return found[:, np.isfinite(found).any(axis=0)]
-
-    def __getitem__(self, at: Positions) -> "Sums":
-        steps = [np.flatnonzero(self.group == g) for g in at]
-        group, chosen = np.repeat(np.arange(len(at)), list(map(len, steps))), np.concatenate(steps)
-        return Sums(self.q[chosen], group, self.weight[chosen])
-
-    @cached_property
-    def _starts(self) -> Positions:
-        return np.unique(self.group, return_index=True)[1]
-
-    def _at_steps(self, x: Array) -> Array:
-        return x if len(x) == 1 else x[self.group]
-
-    def _sum(self, values: Array) -> Array:
-        return np.add.reduceat(self.weight[:, None] * values, self._starts, axis=0)
-
-
-def solve(function: Callable[[Array], Array], slope: Callable[[Array], Array], y: Array) -> Array:
-    """Largest x at which an increasing function is at most y, (h, n); -inf if there is none."""
-    goal, near, far = np.where(np.isfinite(y), y, 0.0), np.full(y.shape, 4.0), np.full(y.shape, 4e3)
-    low = np.where(function(-near) > goal, -far, -near)
-    high = np.where(function(near) <= goal, far, near)
-    x = newton(lambda x: (function(x) - goal, slope(x)), low, high)
-    if (no_float := ndtr(-np.abs(x)) == 0.0).any():
-        # There is none, either, where what is above the end of a logarithm is no float.
-        x = np.where(no_float & (x < 0.0) & (function(-far) >= goal), -np.inf, x)
-        x = np.where(function(far) <= goal, np.inf, x)
-    return np.where(np.isfinite(y), x, y)
-
-
 def newton(
-    function: Callable[[Array], tuple[Array, Array]],
-    low: Array,
-    high: Array,
-    start: Array | float = 0.0,
+    function: Callable[[Array], Curve], low: Array, high: Array, start: Array | float = 0.0
 ) -> Array:
     """Largest x between low and high at which an increasing function, of known slope, is <= 0."""
-    # Within brackets, by an eighth of the evaluations of a bisection. Each entry stays once it has
-    # converged, so that it does not depend on the others: in units of 1 + |x| by a step whose
-    # square, the error after it, is below rounding, or to 14 digits.
+    # Within brackets; each entry stays once it has converged, so that it does not depend on others.
     x, last = np.clip(start, low, high), high - low
     done = np.zeros(x.shape, dtype=np.bool_)
     for _ in range(128):
@@ -896,22 +710,10 @@ def newton(
 
 def integral(terms: Array) -> Array:
     """Sums (h,) over nodes, panel by panel: one that is empty at a step does not change its sum."""
-    n_nodes = FEW_NODES if terms.shape[1] % N_NODES else N_NODES
-    own = terms.reshape(len(terms), -1, n_nodes).sum(axis=2)
-    return np.asarray(own.cumsum(axis=1)[:, -1])
-
-
-_legendre = lru_cache(maxsize=4)(roots_legendre)
+    panels = terms.reshape(len(terms), -1, len(_POINTS)).sum(axis=2)
+    return np.asarray(panels.cumsum(axis=1)[:, -1])
 
 
 def normal_density(z: Array) -> Array:
     """Density of N(0, 1)."""
     return np.asarray(np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi))
-
-
-def _times(weight: Array, values: Array) -> Array:
-    """weight * values, 0 where the weight is."""
-    if weight.all():
-        return np.asarray(weight * values)
-    shape = np.broadcast_shapes(weight.shape, values.shape)
-    return np.multiply(weight, values, out=np.zeros(shape), where=weight > 0)

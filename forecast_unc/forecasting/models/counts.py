@@ -24,12 +24,12 @@ from typing import NamedTuple, Self
 
 import numpy as np
 from scipy.optimize import brentq
-from scipy.special import betaln, gammaln, softmax
+from scipy.special import betaln, gammaln, ndtr, ndtri, softmax
 
 from forecast_unc._checks import RandomState, generator, refusal
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.marginals import Map, Table
+from forecast_unc.distributions.marginals import Marginals, normal_density
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.choose.specification import LARGEST_COUNT, CountSpecification
@@ -119,7 +119,7 @@ class CountModel(FittedModel):
         steps = len(ahead.index)
         end = self._end
         mean, var, shared = self._moments(end)
-        q = Map.of(Table(*self._table(end), steps))
+        q = count_marginals(*self._table(end), steps)
         cor = np.eye(steps)
         cov = var * np.eye(steps)
         if steps > 1 and method.propagation != "naive":
@@ -233,6 +233,20 @@ class CountModel(FittedModel):
         above = np.append(above[:last], 0.0)
         values = np.arange(-1.0, len(above)) + 0.5
         return values, np.concatenate([[0.0], 1.0 - above]), np.concatenate([[1.0], above])
+
+
+def count_marginals(values: Array, below: Array, above: Array, steps: int) -> Marginals:
+    """Steps alike, with values where a probability lies below, straight in the probability."""
+    scores = np.where(below < 0.5, ndtri(below), -ndtri(above))
+
+    def curve(z: Array) -> tuple[Array, Array]:
+        low = np.interp(ndtr(z), below, values)
+        y = np.where(z < 0.0, low, np.interp(-ndtr(-z), -above, values))
+        at = np.clip(np.searchsorted(scores, z, side="right"), 1, len(values) - 1)
+        mass = np.where(below[at] < 0.5, np.diff(below)[at - 1], -np.diff(above)[at - 1])
+        return y, np.diff(values)[at - 1] / mass * normal_density(z)
+
+    return Marginals.of(curve, steps, scores[None, 1:-1])
 
 
 def filtered(y: Array, prior: Array) -> States:

@@ -21,12 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
-from scipy.special import ndtri
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.marginals import Polyline
+from forecast_unc.distributions.marginals import error_scores, error_sizes
 from forecast_unc.forecasting.pool.backcast import Rolling
 from forecast_unc.forecasting.pool.weights import Predictions
 
@@ -161,14 +160,9 @@ def conformal(joint: Joint, errors: Errors) -> Joint:
         sizes.append(own if len(own) >= _FEWEST_CONFORMAL else sizes[-1])
     sizes += [sizes[-1]] * (len(joint) - len(sizes))
     most = len(errors.z)  # of any step, whatever the horizon
-    scores = ndtri(0.5 + 0.5 * np.arange(1.0, most + 1.0) / (most + 1.0))
-    return joint.conformal(np.array([_sizes_at(scores, own) for own in sizes]))
-
-
-def _sizes_at(scores: Array, sizes: NDArray[np.floating[Any]]) -> Array:
-    """Half widths of the central intervals at positive normal scores, from fewer sizes."""
-    own = Polyline.of_sizes(np.maximum(np.sort(sizes), _LEAST_SIZE)[None])
-    return np.asarray(own(scores[None])[0])
+    scores = error_scores(most)
+    least = [np.maximum(np.sort(own), _LEAST_SIZE) for own in sizes]
+    return joint.conformal(np.array([error_sizes(scores, own) for own in least]))
 
 
 def _mean_sizes(z: Array) -> Array:

@@ -101,7 +101,7 @@ def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
     levels = check_several("levels", levels, "percentages", "(95,) for one")
     remedy = "For a 95 % interval pass 95."
     for level in levels:
-        if not isinstance(level, Real):
+        if not isinstance(level, Real) or isinstance(level, np.timedelta64):
             raise refusal("levels", "be percentages", repr(level), remedy, TypeError)
         if not 1 <= level < 100:
             raise refusal("levels", "be percentages from 1 to below 100", f"{level}", remedy)

@@ -375,7 +375,8 @@ def backtest(
     >>> result.scores()["n"].to_dict()
     {'forecast_unc': 12, 'naive': 12}
     """
-    check_arguments(steps, origins, step, refit, window, gap, compare, n_jobs)
+    check_arguments(steps, origins, step, refit, window, gap, compare)
+    steps, gap, n_jobs = int(steps), int(gap), _checks.check_jobs(n_jobs)
     step, coverage = steps if step is None else step, _checks.check_coverages(coverage)
     models, y = folds.contenders(forecaster, compare), check_is_series(y, "y", time, target)
     index, unit = regular_index(y.index, "y"), y.attrs.get("unit")
@@ -393,7 +394,7 @@ def backtest(
     plan = folds.Plan(y, exog, steps, gap, season, coverage)
     starts = [at - positions[0] if window == "rolling" else 0 for at in positions]
     at = [plan.fold(*pair, exog_future) for pair in zip(positions, starts, strict=True)]
-    every = len(positions) if refit is False else 1 if refit is True else refit
+    every = len(positions) if refit is False else int(refit)
     names = [OWN_NAME, *(compare or {})]
     frame, joint = (
         pd.concat(tables).sort_values(
@@ -420,7 +421,6 @@ def check_arguments(
     window: str,
     gap: int,
     compare: object,
-    n_jobs: int | None,
 ) -> None:
     """Raise unless the arguments of `backtest` that do not depend on the series are valid."""
     _checks.check_steps(steps)
@@ -430,7 +430,6 @@ def check_arguments(
         must = "be a mapping of names to forecasters"
         remedy = 'Pass {"ETS": baselines.ETS()}, for example.'
         raise refusal("compare", must, type(compare).__name__, remedy, TypeError)
-    _checks.check_jobs(n_jobs)
     if isinstance(origins, numbers.Number):
         check_whole("origins", origins, 1, "10 is a good start.")
         check_whole("step", steps if step is None else step, 1, "By default it is steps.")

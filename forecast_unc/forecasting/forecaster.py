@@ -318,8 +318,8 @@ class Forecaster(Scored, Arguments):
             If an argument is not what it must be, or a variance is not positive.
         """
         ensemble = self._ensemble()
-        _checks.check_steps(steps)
-        _checks.check_paths(n_samples, 2, steps)
+        steps = _checks.check_steps(steps)
+        n_samples = _checks.check_paths(n_samples, 2, steps)
         remedy = "True shares the function uncertainty between the steps."
         _checks.check_truth("path_consistent", path_consistent, remedy)
         _checks.check_choice("propagation", propagation, PROPAGATIONS)
@@ -352,8 +352,8 @@ class Forecaster(Scored, Arguments):
         ValueError
             If there are no regressors, or a model knows no covariances of its function.
         """
-        _checks.check_coverage(coverage)
-        ensemble, lags = self._ensemble(), range(self.exog_lags + 1)
+        coverage = _checks.check_coverage(coverage)
+        ensemble, lags = self._ensemble(), range(int(self.exog_lags) + 1)
         names = [
             f"{name}, {lag} before" if lag else name
             for lag in lags

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import check_coverages, check_several, refusal
+from forecast_unc._checks import check_coverages, check_jobs, check_several, refusal
 from forecast_unc._progress import tqdm
 from forecast_unc.evaluation.backtest import Backtest, backtest, check_arguments, with_n_origins
 from forecast_unc.evaluation.folds import Model, contenders, percent
@@ -81,7 +81,8 @@ def backtest_panel(
         origins = check_several("origins", origins, "times of y", "how many, such as 10, or [time]")
     options: dict[str, Any] = {"origins": origins, "step": step, "refit": refit}
     options |= {"window": window, "gap": gap, "compare": compare}
-    check_arguments(steps=steps, n_jobs=n_jobs, **options)
+    check_arguments(steps=steps, **options)
+    n_jobs = check_jobs(n_jobs)
     own, *_ = contenders(forecaster, compare)
     bounds = {f"{end}_{percent(level)}" for level in coverage for end in ("lower", "upper")}
     if isinstance(id_col, Hashable) and id_col in {*_OWN, *bounds}:

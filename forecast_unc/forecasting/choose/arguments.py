@@ -22,7 +22,7 @@ from forecast_unc.series.seasons import seasons_in
 
 Auto = Literal["auto"]
 
-_LONGEST = 1_000_000  # steps of a season
+LONGEST = 1_000_000  # steps of a season
 _ALLOWED: dict[str, tuple[Any, ...]] = {
     "transform": ("auto", *POWERS),
     "prior_mean": ("auto", "zero", "last", "seasonal"),
@@ -74,9 +74,9 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
                 remedy = "Use None for a series without a season."
                 must = "be a whole number of steps, at least 2, or several"
                 raise refusal("seasonal_period", must, repr(period), remedy, code="no season")
-            if max(periods) > _LONGEST:
+            if max(periods) > LONGEST:
                 remedy = "It counts steps of the series."
-                raise refusal("seasonal_period", f"be at most {_LONGEST:,}", repr(period), remedy)
+                raise refusal("seasonal_period", f"be at most {LONGEST:,}", repr(period), remedy)
             self._check_season_used(periods)
         for name, allowed in _ALLOWED.items():
             value = getattr(self, name)

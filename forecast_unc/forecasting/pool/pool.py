@@ -135,7 +135,7 @@ class Ensemble:
     @cached_property
     def weights(self) -> Array:
         """Weights of the models before the widths are known, which add up to 1, (k,)."""
-        votes = np.array([model.specification.weight for model in self.models])
+        votes = np.array([float(model.specification.weight) for model in self.models])
         if self.rules.averaging.by_width:
             # by the fourth power of errors inside the training part, and never nothing at all
             ratios = self.rolling.error_ratios(self.rules.averaging.look_ahead)

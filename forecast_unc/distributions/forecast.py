@@ -127,7 +127,7 @@ class Forecast:
 
     _repr_html_ = forecast_card  # in a notebook
     to_nixtla, to_darts = export.nixtla_frame, export.darts_series
-    to_gluonts = export.gluonts_forecast
+    to_gluonts, to_plotly = export.gluonts_forecast, export.plotly_figure
 
     __iter__ = None  # or Python, and numpy with it, would go through positions
 
@@ -825,6 +825,7 @@ class Forecast:
         coverage: Sequence[float] = (0.5, 0.8, 0.95),
         actual: pd.Series[float] | None = None,
         ax: Axes | None = None,
+        **style: Any,
     ) -> Axes:
         """Draw the mean and nested central intervals, and return the axes.
 
@@ -838,9 +839,12 @@ class Forecast:
             frequency, its line and bands begin at the last one.
         coverage, actual, ax
             Coverages of the intervals, in (0, 1); what happened, a Series drawn as points at the
-            forecast's times; where to draw, by default the current axes.
+            forecast's times; where to draw, by default a new figure, as `DataFrame.plot` of pandas
+            and statsmodels do.
+        style
+            ``color``, ``label`` and ``legend``, as for :func:`plot.fan`.
         """
-        return fan(self, coverage, history=history, actual=actual, ax=ax)
+        return fan(self, coverage, history=history, actual=actual, ax=ax, **style)
 
     @classmethod
     def _of(cls, *state: Any) -> Self:

@@ -213,7 +213,7 @@ class Backtest:
         draw = plot.scores_by_step if by == "step" else plot.scores_by_origin
         return draw(self, score, ax=ax)
 
-    plot_calibration, plot_pit = plot.calibration, plot.pit
+    plot_calibration, plot_pit, plot = plot.calibration, plot.pit, plot.origins
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write a page of HTML with all that the backtest says to `path`, which it replaces.

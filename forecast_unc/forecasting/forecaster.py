@@ -411,7 +411,10 @@ class Forecaster(Scored, Arguments):
         if is_auto(self.seasonal_period):
             suggested = " or ".join(map(str, seasonal_periods(ensemble.history.index)))
             why = "significant at 5 %"
-            if not periods and suggested:
+            hedged = sorted({one.period for one in ensemble.smoothed if one.period > 1})
+            if not periods and hedged:
+                periods, why = tuple(hedged), f"kept as a hedge, though not {why}"
+            elif not periods and suggested:
                 cycles = len(ensemble.history.y) / min(seasonal_periods(ensemble.history.index))
                 why = f"is not {why}" if cycles >= 2 else "needs more values"
                 why = f"one of {suggested} steps, as the index suggests, {why}"

@@ -44,6 +44,8 @@ from forecast_unc.forecasting.pool.weights import (
 )
 from forecast_unc.series.history import Ahead, History
 
+_LEAST_NAMED = 0.005  # weight of a model that `choices_` names: less would be 0 %
+
 MODELS: dict[type, type[FittedModel]] = {
     Specification: LaggedModel,
     SmoothingSpecification: SmoothingModel,
@@ -281,6 +283,12 @@ class Ensemble:
         return mean, np.sqrt(shares @ (variances + (means - mean) ** 2))
 
     @property
+    def smoothed(self) -> list[SmoothingSpecification]:
+        """Specifications of the models that are exponential smoothing."""
+        models = [one for one in self.models if isinstance(one, SmoothingModel)]
+        return [one.specification for one in models]
+
+    @property
     def at_bounds(self) -> tuple[float, float]:
         """Shares of the observed values that are at the lower and at the upper bound."""
         observed = self.history.y[~np.isnan(self.history.y)]
@@ -310,6 +318,8 @@ class Ensemble:
         lines, several = list[Note](), len(self.models) > 1
         shares = self.next_shares if several else [1.0]
         for number, (model, share) in enumerate(zip(self.models, shares, strict=True), start=1):
+            if 0.0 < share < _LEAST_NAMED:
+                continue
             out = "left out of the next step, as it diverges or is far too wide"
             part = f"weight {100 * share:.0f} %" if share > 0.0 else out
             label = f"model {number}, {part}" if several else "model"

@@ -20,10 +20,12 @@ RandomState = int | np.random.Generator | None
 
 # Sums of squares of some thousand such values are finite.
 LARGEST = 1e150
+FARTHEST = 1e152  # from 0 of what is computed from such, or given beside a forecast
 # Squares of a hundredth of it are normal floats.
 SMALLEST = 1e-150
 # The joint covariance of so many steps takes .8 GB, of which a model holds several.
 _MOST_STEPS = 10_000
+_MOST_JOBS = 10_000  # as many processes as no machine starts
 # Asymmetry and negative eigenvalues of correlations that count as roundoff: a covariance written
 # with nine digits passes, and what is neglected is a std of 1e-4 of an input's own.
 _TOLERANCE = 1e-8
@@ -42,21 +44,22 @@ def refusal(
     return made(name, must, got, remedy, code)
 
 
-def check_whole(name: str, value: object, lowest: int, remedy: str, code: str = "") -> None:
-    """Raise unless a value is a whole number of at least `lowest`."""
-    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not whole or value < lowest:  # type: ignore[operator]
+def check_whole(name: str, value: object, lowest: int, remedy: str, code: str = "") -> int:
+    """Value as an int, in which nothing overflows, or an error unless it is `lowest` or more."""
+    if not is_whole(value) or value < lowest:
         must = f"be a whole number, at least {lowest}"
-        raise refusal(name, must, f"{value!r}", remedy, code=code)
+        raise refusal(name, must, reprlib.repr(value), remedy, code=code)
+    return int(value)
 
 
-def check_paths(n: object, lowest: int, steps: int, name: str = "n_samples") -> None:
-    """Raise unless so many paths of a horizon can be drawn: 8 bytes a path and step."""
-    check_whole(name, n, lowest, "It is the number of paths; 1000 is a good start.")
-    if n * steps > _MOST_STEPS**2:  # type: ignore[operator]
-        got = f"{n:,}, which would take {8e-9 * float(n) * steps:,.3g} GB"  # type: ignore[arg-type]
+def check_paths(n: object, lowest: int, steps: int, name: str = "n_samples") -> int:
+    """Number of paths as an int, if so many can be drawn: 8 bytes a path and step."""
+    paths = check_whole(name, n, lowest, "It is the number of paths; 1000 is a good start.")
+    if paths * steps > _MOST_STEPS**2:
+        got = f"{paths:,}, which would take {8e-9 * min(paths, 10**300) * steps:,.3g} GB"
         must = f"be at most {_MOST_STEPS**2 // steps:,} for {steps} steps"
         raise refusal(name, must, got, "Draw them in parts.")
+    return paths
 
 
 def check_choice(
@@ -75,34 +78,49 @@ def check_truth(name: str, value: object, remedy: str) -> None:
         raise refusal(name, "be True or False", repr(value), remedy)
 
 
-def check_steps(steps: object, name: str = "steps") -> None:
-    """Raise unless so many steps can be forecast together."""
-    check_whole(name, steps, 1, "1 is the next value.")
-    if steps > _MOST_STEPS:  # type: ignore[operator]
-        memory = 8e-9 * float(steps) ** 2  # type: ignore[arg-type]
-        got = f"{steps:,}, whose joint covariance would take {memory:,.3g} GB"
+def check_steps(steps: object, name: str = "steps") -> int:
+    """Number of steps as an int, if so many can be forecast together."""
+    h = check_whole(name, steps, 1, "1 is the next value.")
+    if h > _MOST_STEPS:
+        memory = 8e-9 * float(min(h, 10**150)) ** 2
+        got = f"{h:,}, whose joint covariance would take {memory:,.3g} GB"
         remedy = "Forecast a coarser series, such as y.resample('D').mean()."
         raise refusal(name, f"be at most {_MOST_STEPS:,}", got, remedy)
+    return h
 
 
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a real number, and no truth value."""
-    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_))
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number: no truth value, and no duration, an integer to numpy."""
+    others = bool, np.timedelta64
+    return isinstance(value, (int, np.integer)) and not isinstance(value, others)
 
 
-def check_lower(lower: object) -> None:
-    """Raise unless a lower bound is a number, or -inf for none."""
-    if not is_number(lower) or not lower < np.inf:
+def as_float(value: object) -> float:
+    """A real number as a float; NaN of anything else, a duration or what no float can hold."""
+    if not isinstance(value, Real) or isinstance(value, (bool, np.bool_, np.timedelta64)):
+        return np.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return np.nan
+
+
+def check_lower(lower: object) -> float:
+    """A lower bound as a float, or an error unless it is a number, or -inf for none."""
+    bound = as_float(lower)
+    if bound != -np.inf and not abs(bound) <= LARGEST:
         must, remedy = "be a number below inf", "Use -np.inf for no bound."
         raise refusal("lower", must, reprlib.repr(lower), remedy, code="lower")
+    return bound
 
 
-def check_upper(upper: object, lower: object) -> None:
-    """Raise unless an upper bound is a number above the lower one, or inf for none."""
-    least = -np.inf if lower is None else lower
-    if not is_number(upper) or not upper > least:  # type: ignore[operator]
-        must, remedy = f"be a number above {least}", "Use np.inf for no bound."
-        raise refusal("upper", must, f"{upper!r}", remedy, code="upper")
+def check_upper(upper: object, lower: float) -> float:
+    """An upper bound as a float, or an error unless it is above the lower one, or inf for none."""
+    bound = as_float(upper)
+    if not bound > lower or LARGEST < bound < np.inf:
+        must, remedy = f"be a number above {lower:g}", "Use np.inf for no bound."
+        raise refusal("upper", must, reprlib.repr(upper), remedy, code="upper")
+    return bound
 
 
 def check_path(path: object, example: str = "model.npz", writes: bool = False) -> None:
@@ -117,11 +135,14 @@ def check_path(path: object, example: str = "model.npz", writes: bool = False) -
         raise FileNotFoundError(str(error))
 
 
-def check_jobs(n_jobs: object) -> None:
-    """Raise unless a number of jobs is one of joblib's."""
-    if n_jobs == 0 or not isinstance(n_jobs, int | np.integer | None):
-        must = "be None or a whole number other than 0"
-        raise refusal("n_jobs", must, f"{n_jobs!r}", "-1 takes all processors.")
+def check_jobs(n_jobs: object) -> int | None:
+    """Number of jobs as an int, or None, as joblib takes it."""
+    if n_jobs is None:
+        return None
+    if not is_whole(n_jobs) or not 0 < abs(int(n_jobs)) <= _MOST_JOBS:
+        must = f"be None or a whole number other than 0, up to {_MOST_JOBS:,}"
+        raise refusal("n_jobs", must, reprlib.repr(n_jobs), "-1 takes all processors.")
+    return int(n_jobs)
 
 
 def check_covariance(name: str, cov: Array) -> None:
@@ -171,7 +192,7 @@ def numbers(name: str, value: ArrayLike) -> Array:
         array = np.array(value)
         if array.dtype.kind in "biufO":  # strings of digits are no numbers
             return array.astype(np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):  # the last of an int of 400 digits
         pass
     remedy = "Pass an array of floats, all rows as long as each other."
     raise refusal(name, "be numbers", reprlib.repr(value), remedy, TypeError)
@@ -209,13 +230,15 @@ def check_positive(cov: Array, label: Callable[[int], str]) -> None:
         raise refusal("cov", "have a positive diagonal", got, remedy)
 
 
-def check_coverage(coverage: float, name: str = "coverage", of_95: str = "0.95") -> None:
-    """Raise unless a coverage is a fraction, in (0, 1); 95 is never read as 0.95."""
+def check_coverage(coverage: float, name: str = "coverage", of_95: str = "0.95") -> float:
+    """A coverage as a float, if it is a fraction, in (0, 1); 95 is never read as 0.95."""
     remedy = f"For a 95 % interval pass {of_95}."
-    if not isinstance(coverage, Real):
+    if not isinstance(coverage, Real) or isinstance(coverage, np.timedelta64):
         raise refusal(name, "be a number", repr(coverage), remedy, TypeError)
     if not 0 < coverage < 1:
-        raise refusal(name, "lie strictly between 0 and 1", f"{coverage}", remedy)
+        got = reprlib.repr(coverage) if is_whole(coverage) else f"{coverage}"
+        raise refusal(name, "lie strictly between 0 and 1", got, remedy)
+    return float(coverage)
 
 
 def check_coverages(coverage: Iterable[float]) -> tuple[float, ...]:
@@ -224,9 +247,7 @@ def check_coverages(coverage: Iterable[float]) -> tuple[float, ...]:
     if not levels:
         remedy = "Pass (0.9,) for one interval."
         raise refusal("coverage", "hold a fraction", "none", remedy)
-    for level in levels:
-        check_coverage(level)
-    return levels
+    return tuple(map(check_coverage, levels))
 
 
 def check_several(name: str, values: Iterable[_T], kind: str, remedy: str) -> tuple[_T, ...]:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 from scipy.interpolate import make_interp_spline
 
-from forecast_unc._checks import RandomState, check_whole, generator, is_number, refusal
+from forecast_unc._checks import RandomState, as_float, check_whole, generator, refusal
 from forecast_unc._typing import Array
 
 __all__ = [
@@ -93,9 +93,10 @@ def make_mackey_glass(
     chaotic; 30 is harder to forecast. White noise of std ``noise_std`` and seed ``random_state`` is
     added to what is observed, not to the state. The clean series has a std of about 0.23.
     """
-    _check_size_and_noise(n, noise_std)
-    if not (is_number(tau) and 1 <= tau <= _LONGEST):
+    n = _checked_size(n, noise_std)
+    if not 1 <= as_float(tau) <= _LONGEST:
         raise refusal("tau", f"be from 1 to {_LONGEST:g}", f"{tau}", "17 is usual.")
+    tau = float(tau)
     per_delay = math.ceil(tau / 0.05)  # steps of the integrator
     step = tau / per_delay
     start = 1000
@@ -122,10 +123,10 @@ def make_lorenz(
     about 0.75; the longer the step, the harder the forecast. ``noise_std`` and ``random_state`` are
     those of :func:`make_mackey_glass`; the clean series has a std of about 7.9.
     """
-    _check_size_and_noise(n, noise_std)
-    if not (is_number(step) and 0 < step <= _LONGEST):
+    n = _checked_size(n, noise_std)
+    if not 0 < as_float(step) <= _LONGEST:
         raise refusal("step", f"be positive, up to {_LONGEST:g}", f"{step}", "0.05 is usual.")
-    states = _lorenz((-8.0, 8.0, 27.0), 10 + step * np.arange(n, dtype=np.float64))
+    states = _lorenz((-8.0, 8.0, 27.0), 10 + float(step) * np.arange(n, dtype=np.float64))
     return _observe(states[:, 0], "lorenz", noise_std, random_state)
 
 
@@ -192,10 +193,12 @@ def _load(name: str, freq: str, unit: str) -> pd.Series[float]:
     return series
 
 
-def _check_size_and_noise(n: int, noise_std: float) -> None:
-    check_whole("n", n, 1, "It is the number of values returned.")
+def _checked_size(n: int, noise_std: float) -> int:
+    """Number of values as an int, if it and the noise are valid."""
+    n = check_whole("n", n, 1, "It is the number of values returned.")
     if n > _MOST:
         raise refusal("n", f"be at most {_MOST:,}", f"{n:,}", "Chaotic series say no more later.")
-    if not (is_number(noise_std) and 0 <= noise_std < math.inf):
+    if not 0 <= as_float(noise_std) < math.inf:
         remedy = "Pass 0 for the clean series."
         raise refusal("noise_std", "be finite and not negative", f"{noise_std}", remedy)
+    return n

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from forecast_unc._checks import check_choice, refusal
+from forecast_unc._checks import check_choice, check_whole, refusal
 from forecast_unc._typing import Array, Axes
 from forecast_unc.distributions import picture
 from forecast_unc.distributions.forecast import Forecast
@@ -38,6 +38,7 @@ __all__ = [
     "fan",
     "joint",
     "members",
+    "origins",
     "pit",
     "scores_by_origin",
     "scores_by_step",
@@ -66,7 +67,7 @@ _PARTS = {
 _BAR = 40  # width of a single step
 # Of 5 independent values none may lie in a right interval of 50 %, or all: with 2 * 0.5**5 > 5 %
 # no share is too far off.
-_FEWEST = 6
+FEWEST = 6
 _IN_UNITS_OF_Y = {"MAE", "RMSE", "CRPS", "energy"}
 
 
@@ -99,11 +100,12 @@ def compare(
     history: pd.Series[float] | None = None,
     actual: pd.Series[float] | None = None,
     ax: Axes | None = None,
+    legend: bool | None = None,
 ) -> Axes:
     """Draw several forecasts of one series on top of each other; return the axes.
 
     ``forecasts`` has them by the name they get in the legend; ``coverage``, in (0, 1), is that of
-    the intervals; `history`, `actual` and `ax` are those of `fan`.
+    the intervals; `history`, `actual`, `ax` and `legend` are those of `fan`.
     """
     from matplotlib.patheffects import withStroke  # kept out of `import forecast_unc`
 
@@ -143,14 +145,18 @@ def compare(
     handles += (points := picture.draw_actual(ax, actual))
     labels += ["actual"] * len(points)
     title = f"mean and {100 * coverage:g} % interval"
-    return finish(ax, first.index, handles=handles, labels=labels, title=title)
+    names: dict[str, Any] = {"handles": handles, "labels": labels, "title": title}
+    return finish(ax, first.index, shown=legend, **names)
 
 
-def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
+def decomposition(
+    forecast: Forecast, *, ax: Axes | None = None, legend: bool | None = None
+) -> Axes:
     """Draw where the variance of each step comes from, as stacked bands; return the axes.
 
     The bands are the parts of ``forecast.decompose()``: positive ones are stacked from zero up,
-    negative ones down, and the line is their sum, the variance. ``ax`` is that of `fan`.
+    negative ones down, and the line is their sum, the variance. ``ax`` and ``legend`` are those
+    of `fan`.
     """
     picture.check_forecast("forecast", forecast)
     parts, total = forecast.decompose(), forecast.var
@@ -174,7 +180,7 @@ def decomposition(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
     if not ax.get_ylabel():
         of = "" if forecast.name is None else f" of {forecast.name}"
         ax.set_ylabel(plain(f"variance{of}"))
-    return finish(ax, forecast.index)
+    return finish(ax, forecast.index, shown=legend)
 
 
 def members(
@@ -183,12 +189,14 @@ def members(
     coverage: float = 0.95,
     history: pd.Series[float] | None = None,
     ax: Axes | None = None,
+    legend: bool | None = None,
 ) -> Axes:
     """Draw the members of an average beside it, as strong as they count; return the axes.
 
     The means of the `forecast`'s members are lines as wide as the weights; the legend has each
     model and its weights at the first and the last step, and the ends of the intervals are dotted.
-    The average is as dark as text. `coverage`, `history` and `ax` are those of `compare`.
+    The average is as dark as text. `coverage`, `history`, `ax` and `legend` are those of
+    `compare`.
     """
     from matplotlib.collections import LineCollection
 
@@ -216,7 +224,8 @@ def members(
             pieces = list(np.stack([points[:-1], points[1:]], axis=1))
             widths = 6.0 * (weight[1:] + weight[:-1])  # 12 points of a member that alone counts
             ax.add_collection(LineCollection(pieces, linewidths=widths, colors=color, zorder=3))
-    return finish(ax, forecast.index, title="weight at the first and the last step")
+    title = "weight at the first and the last step"
+    return finish(ax, forecast.index, shown=legend, title=title)
 
 
 def joint(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
@@ -255,30 +264,90 @@ def _count(axis: Any) -> None:
     axis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
 
 
-def scores_by_step(backtest: Results, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
+def scores_by_step(
+    backtest: Results,
+    score: str = "CRPS",
+    *,
+    ax: Axes | None = None,
+    legend: bool | None = None,
+) -> Axes:
     """Draw how a score grows with the steps ahead, one line a model; return the axes.
 
     ``score`` is a column of ``backtest.scores(by=["model", "step"])`` other than ``"n"``, such as
-    ``"MAE"`` or ``"coverage_95"`` (against a line at 0.95). ``ax`` is that of `fan`.
+    ``"MAE"`` or ``"coverage_95"`` (against a line at 0.95). ``ax`` and ``legend`` are those of
+    `fan`.
     """
     ax = _score_lines(backtest, score, "step", ax)
     ax.set_xlabel("steps ahead")
     _count(ax.xaxis)
-    return finish(ax)
+    return finish(ax, shown=legend)
 
 
-def scores_by_origin(backtest: Results, score: str = "CRPS", *, ax: Axes | None = None) -> Axes:
+def scores_by_origin(
+    backtest: Results,
+    score: str = "CRPS",
+    *,
+    ax: Axes | None = None,
+    legend: bool | None = None,
+) -> Axes:
     """Draw a score of each origin's forecast, one line a model; return the axes.
 
-    `backtest`, `score` and `ax` are those of `scores_by_step`; ``"energy"`` is a score, too. Where
-    all values of an origin are missing there is a gap.
+    `backtest`, `score`, `ax` and `legend` are those of `scores_by_step`; ``"energy"`` is a
+    score, too. Where all values of an origin are missing there is a gap.
     """
     ax = _score_lines(backtest, score, "origin", ax)
     ax.set_xlabel("origin (last observed time)")
-    return finish(ax, pd.Index(backtest.frame["origin"].unique()))
+    return finish(ax, pd.Index(backtest.frame["origin"].unique()), shown=legend)
 
 
-def calibration(backtest: Results, ax: Axes | None = None) -> Axes:
+def origins(
+    backtest: Results,
+    model: str | None = None,
+    *,
+    coverage: float | None = None,
+    most: int = 12,
+    ax: Axes | None = None,
+    legend: bool | None = None,
+) -> Axes:
+    """Draw the forecasts of one model from its origins beside what happened; return the axes.
+
+    ``model`` is one of the names in ``backtest.frame``, by default the first. Each origin's mean is
+    a line with the interval of ``coverage``, one of the backtest's and by default the widest; of
+    more than ``most`` origins so many are drawn, evenly apart; a panel is refused. ``ax`` and
+    ``legend`` are those of `fan`.
+    """
+    _check_backtest(backtest)
+    frame, widest = backtest.frame, max(backtest.coverage)
+    if backtest.id_col is not None:
+        remedy = "Call backtest with one of its series."
+        raise refusal("backtest", "be of one series", "a panel", remedy)
+    check_choice("model", model, (None, *frame["model"].unique()), "None is the first.")
+    level = widest if coverage is None else coverage
+    if level not in backtest.coverage:
+        must = f"be one of the backtest's, {', '.join(map(str, backtest.coverage))}"
+        raise refusal("coverage", must, f"{coverage!r}", "None is the widest.")
+    n = check_whole("most", most, 1, "12 can be told apart.")
+    chosen = frame["model"].iloc[0] if model is None else model
+    rows = frame[frame["model"] == chosen]
+    ax = current_axes(ax)
+    seen = rows.drop_duplicates("time").set_index("time")["actual"].sort_index()
+    ax.plot(places(ax, seen.index), seen.to_numpy(), color=gray(ax, 0.0), lw=1, label="actual")
+    each = [part.set_index("time") for _, part in rows.groupby("origin", sort=True)]
+    at = np.unique(np.linspace(0, len(each) - 1, min(n, len(each))).round().astype(int))
+    name, ends = plain(chosen), [f"lower_{100 * level:g}", f"upper_{100 * level:g}"]
+    for i, part in enumerate(each[k] for k in at):
+        color = COLORS[i % 2]  # neighbors overlap
+        label = name if i == 0 else "_"
+        times = places(ax, part.index)
+        band = part[ends].set_axis(["lower", "upper"], axis=1)
+        of = f"{100 * level:g} %" if i == 0 else "_"
+        fill_band(ax, times, band, 8, facecolor=color, alpha=0.2, lw=0, label=of)
+        marker = "o" if len(part) == 1 else None
+        ax.plot(times, part["mean"].to_numpy(), color=color, marker=marker, ms=4, label=label)
+    return finish(ax, seen.index, shown=legend)
+
+
+def calibration(backtest: Results, ax: Axes | None = None, *, legend: bool | None = None) -> Axes:
     """Draw how often intervals held the value and how often they should; return the axes.
 
     On the diagonal the bands are right, below it they are too narrow, above it too wide; all steps
@@ -286,8 +355,8 @@ def calibration(backtest: Results, ax: Axes | None = None) -> Axes:
     ("values") if all values are independent, in the light one ("horizons") if only horizons that do
     not overlap are, as the errors of one path are correlated. The truth lies between. With fewer
     than 6 such horizons nothing can be judged, and the picture says so. Of the `backtest` the
-    columns ``model``, ``origin``, ``time`` and ``pit`` of its ``frame`` are drawn; ``ax`` is that
-    of `fan`.
+    columns ``model``, ``origin``, ``time`` and ``pit`` of its ``frame`` are drawn; ``ax`` and
+    ``legend`` are those of `fan`.
     """
     _check_backtest(backtest)
     ax = current_axes(ax)
@@ -301,15 +370,16 @@ def calibration(backtest: Results, ax: Axes | None = None) -> Axes:
     limits = (-0.02, 1.02)
     ax.set(xlabel="nominal coverage", ylabel="observed coverage", xlim=limits, ylim=limits)
     ax.set_aspect("equal")
-    return finish(ax)
+    return finish(ax, shown=legend)
 
 
-def pit(backtest: Results, ax: Axes | None = None) -> Axes:
+def pit(backtest: Results, ax: Axes | None = None, *, legend: bool | None = None) -> Axes:
     """Draw histograms of the probability integral transform, one a model; return the axes.
 
     Flat is calibrated; heaped at both ends the bands are too narrow, in the middle too wide; a
     slope is a bias. The gray areas hold 95 % of the bars of a calibrated model, and fewer than 6
-    horizons say nothing. `backtest` and `ax` are those of :func:`calibration`.
+    horizons say nothing. `backtest`, `ax` and `legend` are those of
+    :func:`calibration`.
     """
     _check_backtest(backtest)
     ax = current_axes(ax)
@@ -319,7 +389,7 @@ def pit(backtest: Results, ax: Axes | None = None) -> Axes:
         ax.stairs(density, edges, baseline=None, lw=1.8, **style.line(model))
     ax.set(xlabel="probability integral transform", ylabel="density")
     ax.set_ylim(bottom=0)
-    return finish(ax)
+    return finish(ax, shown=legend)
 
 
 def _check_backtest(backtest: object) -> None:
@@ -354,22 +424,22 @@ def _draw_chance(
     ends, dark = [0, -1], gray(ax, 0.4)
     ax.plot(x[ends], scale * probability[ends], color=dark, lw=1, label="calibrated")
     one = backtest.frame[backtest.frame["model"] == backtest.frame["model"].iloc[0]]
-    n, apart = int(one["pit"].count()), _horizons_apart(one, backtest.id_col)
+    n, apart = int(one["pit"].count()), horizons_apart(one, backtest.id_col)
     areas = [(apart, 0.93, "horizons")] if apart < n else []
     for size, level, of in areas + ([(n, 0.85, "values")] if apart else []):
         low, high = (scale * (binom.ppf(q, size, probability) / size) for q in (0.025, 0.975))
         style: dict[str, Any] = {"color": gray(ax, level), "lw": 0}
         ax.fill_between(x, low, high, **style, label=f"95 % range, {size} {of}")
-    if apart < _FEWEST:
-        horizons = f"{apart} horizon{'s' * (apart != 1)} without\noverlap, {_FEWEST} needed"
+    if apart < FEWEST:
+        horizons = f"{apart} horizon{'s' * (apart != 1)} without\noverlap, {FEWEST} needed"
         note: dict[str, Any] = {"fontsize": "small", "ha": "center", "va": "center", "zorder": 5}
         box = {"facecolor": gray(ax, 1.0), "edgecolor": gray(ax, 0.3), "alpha": 0.9}
         text = f"Nothing can be judged:\n{horizons}"
         ax.text(0.5, 0.5, text, transform=ax.transAxes, bbox=box, **note)
 
 
-def _horizons_apart(frame: pd.DataFrame, id_col: str | None) -> int:
-    """Horizons with a value that do not overlap, of one model, over all series of a panel."""
+def horizons_apart(frame: pd.DataFrame, id_col: str | None) -> int:
+    """Horizons of one model's `frame` that do not overlap, in each series that `id_col` names."""
     apart = 0
     for _, rows in [(None, frame)] if id_col is None else frame.groupby(id_col, observed=True):
         horizons, free = rows.groupby("origin"), None

@@ -1,12 +1,28 @@
 """What people bring: frames, names that cannot be mistaken, periods that are not whole."""
 
 import warnings
+from datetime import timedelta
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Combination, Forecast, Forecaster, backtest, baselines
+from forecast_unc import (
+    Combination,
+    Forecast,
+    Forecaster,
+    LinearRegressor,
+    ReducedRankGPRegressor,
+    RVMRegressor,
+    backtest,
+    backtest_panel,
+    baselines,
+    datasets,
+    forecast_panel,
+    scores,
+)
 from forecast_unc.errors import InvalidArgument
 from forecast_unc.series.times import PartialPeriodWarning
 
@@ -203,3 +219,148 @@ def test_values_that_repeat_by_nature_are_not_named(rng, kind):
     }[kind]
     model = Forecaster(lags=1, outliers="keep").fit(pd.Series(y.astype(float)))
     assert model.notes_ == []
+
+
+WALK = pd.Series(
+    30 + np.random.default_rng(0).standard_normal(60).cumsum(),
+    pd.date_range("2015-01-01", periods=60, freq="MS"),
+)
+LINEAR = Forecaster(LinearRegressor(), lags=2).fit(WALK)
+AHEAD = LINEAR.forecast(6)
+LONG = pd.DataFrame({"unique_id": "a", "ds": np.arange(60) * 3, "y": WALK.to_numpy()})
+X, TARGETS = np.linspace(-1, 1, 30)[:, None], np.sin(np.arange(30) / 5.0)
+
+
+def fitted(k, **arguments):
+    return Forecaster(LinearRegressor(), **{"lags": 2} | arguments).fit(WALK).forecast(k).cov
+
+
+WHOLE = {
+    "steps": (100, lambda k: LINEAR.forecast(k).cov),
+    "steps of an average": (40, lambda k: Combination([LINEAR]).fit(WALK).forecast(k).cov),
+    "steps of a baseline": (40, lambda k: baselines.Naive().fit(WALK).forecast(k).cov),
+    "paths": (120, lambda k: LINEAR.forecast(3, propagation="monte_carlo", n_samples=k).index),
+    "sample": (100, lambda k: AHEAD.sample(k, k)),
+    "check": (120, lambda k: AHEAD.check(k, k).verdict),
+    "energy": (120, lambda k: AHEAD.energy_score(AHEAD.mean, k, k)),
+    "first": (5, lambda k: AHEAD.first(k).mean),
+    "lags": (9, lambda k: fitted(3, lags=k)),
+    "several lags": (60, lambda k: fitted(3, lags=(k // 6, k // 5))),
+    "differences": (12, lambda k: fitted(13, differences=(k, 1))),
+    "season": (12, lambda k: fitted(3, seasonal_period=k, calendar="fourier")),
+    "max_train": (40, lambda k: fitted(3, max_train=k)),
+    "exog_lags": (3, lambda k: fitted(3, exog_lags=k)),
+    "bounds": (20, lambda k: fitted(3, lower=k, upper=k + k)),
+    "backtest": (3, lambda k: backtest(LINEAR, WALK, k, origins=k, gap=k, refit=k).frame["mean"]),
+    "apart": (7, lambda k: backtest(LINEAR, WALK, 2, origins=8, step=k, refit=9).frame["crps"]),
+    "panel": (3, lambda k: forecast_panel(LONG, baselines.Naive(), k, freq=k).iloc[:, 2:5]),
+    "panel of many steps": (99, lambda k: forecast_panel(LONG, LINEAR, k).iloc[:, 2:5]),
+    "backtest of a panel": (
+        3,
+        lambda k: backtest_panel(LONG, baselines.Naive(), k, origins=k, gap=k).frame["std"],
+    ),
+    "season of a baseline": (
+        12,
+        lambda k: baselines.SeasonalNaive(seasonal_period=k).fit(WALK).forecast(40).cov,
+    ),
+    "orders": (4, lambda k: baselines.AutoReg(lags=k).fit(WALK).forecast(40).cov),
+    "delay": (99, lambda k: datasets.make_mackey_glass(k, k, 0.1, k)),
+    "values": (99, lambda k: datasets.make_lorenz(k)),
+    "support": (
+        9,
+        lambda k: (
+            ReducedRankGPRegressor(n_support=k, search_rows=2 * k, random_state=k)
+            .fit(X, TARGETS)
+            .predict(X)
+        ),
+    ),
+    "iterations": (9, lambda k: RVMRegressor(max_iter=k).fit(X, TARGETS).predict(X)),
+    "inputs": (
+        120,
+        lambda k: (
+            LinearRegressor()
+            .fit(X, TARGETS)
+            .predict_uncertain([0.5], [[0.1]], "monte_carlo", n_samples=k, random_state=k)
+            .var
+        ),
+    ),
+    "units": (100, lambda k: (AHEAD * k + k - k / 2).cov),
+}
+
+
+def test_whole_numbers_of_numpy_are_those_of_python():
+    for name, (value, call) in WHOLE.items():
+        expected = call(value)
+        for kind in (np.uint8, np.uint64):
+            np.testing.assert_array_equal(call(kind(value)), expected, err_msg=name)
+    for kind in (np.int8, np.int16):  # which overflow earlier
+        for name in ("steps", "sample", "energy"):
+            assert np.isfinite(WHOLE[name][1](kind(100))).all(axis=None)
+
+
+ODD = [Fraction(1, 3), 10**400, -(10**400), timedelta(days=1), pd.Timedelta("3D"), 1e200]
+ODD += [np.timedelta64(3, "D"), np.timedelta64(3), Fraction(10**400), np.float16(0.5), Decimal(1)]
+
+
+def sixfold(value):
+    return pd.Series([value] * 6, AHEAD.index)
+
+
+NUMBERS = {
+    "prob": lambda v: AHEAD.prob(v),
+    "prob of a series": lambda v: AHEAD.prob(upper=sixfold(v)),
+    "cdf": lambda v: AHEAD.cdf([v]).to_numpy(),
+    "quantile": lambda v: AHEAD.quantile(v),
+    "interval": lambda v: AHEAD.interval(v),
+    "product": lambda v: (AHEAD * v).mean,
+    "sum": lambda v: (v - AHEAD).mean,
+    "quotient": lambda v: (AHEAD / v).std,
+    "lower": lambda v: AHEAD.censored(v).mean,
+    "upper": lambda v: AHEAD.censored(-1e9, upper=v).mean,
+    "width": lambda v: AHEAD.recalibrated([v] * 6).std,
+    "freedom": lambda v: AHEAD.recalibrated(np.ones(6), dof=v).std,
+    "correlation": lambda v: AHEAD.recalibrated(np.ones(6), correlation=v).cov,
+    "sizes": lambda v: AHEAD.conformal([[v] * 9] * 6).std,
+    "weights": lambda v: AHEAD.aggregate([v] * 6).std,
+    "shares": lambda v: Forecast.average([AHEAD, AHEAD * 2], [v, 1]).mean,
+    "condition": lambda v: AHEAD.condition(pd.Series([v], AHEAD.index[:1])).mean,
+    "score": lambda v: AHEAD.score(sixfold(v)),
+    "levels": lambda v: AHEAD.to_nixtla([v]).iloc[:, 2:].to_numpy(),
+    "bounds": lambda v: fitted(2, lower=v),
+    "above": lambda v: fitted(2, upper=v),
+    "errors": lambda v: (
+        Forecaster(LinearRegressor(), lags=2)
+        .fit(WALK, y_std=pd.Series([v] * 60, WALK.index))
+        .forecast(2)
+        .std
+    ),
+    "widest": lambda v: Combination([LINEAR, baselines.Naive()], widest=v).fit(WALK).forecast(1),
+    "parts": lambda v: Combination([LINEAR], weights=[v]).fit(WALK).forecast(1).std,
+    "noise": lambda v: LinearRegressor().fit(X, TARGETS).predict_uncertain([v], [[v]]).var,
+    "targets": lambda v: LinearRegressor().fit(X, sixfold(v).to_list() * 5).noise_std_,
+    "scale": lambda v: scores.naive_scale(WALK, v),
+    "loss": lambda v: scores.crps([v], [1.0], [1.0]),
+    "delay": lambda v: datasets.make_mackey_glass(3, v, v, 0),
+    "apart": lambda v: datasets.make_lorenz(3, v),
+    "bands": lambda v: backtest(baselines.Naive(), WALK, 2, origins=2, coverage=(v,)).frame["std"],
+    "season": lambda v: fitted(2, seasonal_period=v),
+    "jobs": lambda v: backtest(baselines.Naive(), WALK, 2, origins=2, n_jobs=v),
+    "steps": lambda v: LINEAR.forecast(v),
+    "origins": lambda v: backtest(baselines.Naive(), WALK, 2, origins=v),
+}
+
+
+def test_numbers_of_other_types_are_taken_or_refused():
+    for name, call in NUMBERS.items():
+        for value in ODD:
+            try:
+                found = call(value)
+            except (InvalidArgument, ZeroDivisionError):
+                continue
+            except (TypeError, ValueError, OverflowError):  # of scikit-learn's check of rows
+                if name == "targets":
+                    continue
+                raise
+            assert name not in ("steps", "jobs", "origins", "season"), (name, value)
+            if isinstance(value, Fraction | Decimal):
+                np.testing.assert_allclose(found, call(float(value)), err_msg=name)

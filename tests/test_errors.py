@@ -249,7 +249,7 @@ IN_A_SHELL = [
     (
         DAILY,
         ["--lower", "3", "--upper", "2"],
-        "--upper must be a number above 3.0; got 2.0. Leave it out for no bound.",
+        "--upper must be a number above 3; got 2.0. Leave it out for no bound.",
     ),
     (
         range(40),

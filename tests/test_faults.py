@@ -464,3 +464,41 @@ def test_a_forecast_of_which_a_call_fails_is_as_it_was():
         (pd.testing.assert_series_equal if one.ndim == 1 else pd.testing.assert_frame_equal)(
             one, other, check_exact=True
         )
+
+
+KILLED = """
+import os, signal, sys
+from forecast_unc._files import whole_file
+
+with whole_file(sys.argv[1]) as unfinished:
+    unfinished.write_bytes(b"0" * 1000)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_a_killed_save_leaves_is_removed_by_the_next(tmp_path):
+    path = tmp_path / "model.npz"
+    subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False)
+    left = list(tmp_path.iterdir())
+    assert len(left) == 1
+    assert left[0].name.startswith(".model.npz.")
+    of_other_file, of_this_process = (tmp_path / f".{name}.x" for name in ("other", "model.npz"))
+    of_other_file.mkdir()
+    living = left[0].with_name(f"{left[0].name.rsplit('-', 2)[0]}-{os.getpid()}-x")
+    living.mkdir()
+    of_this_process.mkdir()
+    Forecaster(LinearRegressor(), lags=1).fit(NILE).save(path)
+    kept = {path, of_other_file, of_this_process, living}
+    assert set(tmp_path.iterdir()) == kept
+
+
+def test_an_update_by_revised_values_names_the_way():
+    model = Forecaster(LinearRegressor(), lags=1).fit(NILE[:50])
+    for new in (NILE[45:52] * 1.1, NILE[52:54]):
+        with pytest.raises(ArgumentError) as caught:
+            model.update(new)
+        assert caught.value.argument == "y_new"
+        assert "apply(corrected)" in caught.value.context
+    corrected = NILE[:52] * 1.1
+    moved = model.apply(corrected).forecast(1)
+    assert moved.index[0] == NILE.index[52]

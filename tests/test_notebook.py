@@ -207,7 +207,7 @@ def test_a_backtest_shows_scores_of_all_methods_and_the_verdict():
     crps = [float(row[shown.rows[0].index("CRPS")]) for row in shown.rows[1:]]
     np.testing.assert_allclose(crps, result.scores()["CRPS"], rtol=1e-3)
     assert "The mean CRPS of forecast_unc is" in shown.text
-    assert "of 21 values." in shown.text
+    assert "of 21 values: " in shown.text
     # The picture has few colors, those of the models among them.
     there = np.asarray(shown.pixels).reshape(-1, 3) / 255
     for color in COLORS[:5]:

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Forecast, plot, scores
+from forecast_unc import Forecast, backtest, baselines, plot, scores
+from forecast_unc.errors import ArgumentError
 from tests.cases import case
 
 STEPS = 8
@@ -394,10 +395,52 @@ def test_parts_of_a_single_step_are_bars():
     assert axes.get_ylabel() == "variance"
 
 
-def test_without_axes_the_current_ones_are_used():
+def test_without_axes_a_new_figure_is_made():
     current = plt.figure().subplots()
-    assert ahead(INDEXES["range"]).plot() is current
-    assert plot.calibration(Backtest()) is current
+    assert ahead(INDEXES["range"]).plot().figure is not current.figure
+    assert plot.calibration(Backtest()).figure is not current.figure
+
+
+def test_a_legend_is_drawn_once_in_a_figure_or_as_asked():
+    forecast, axes = ahead(INDEXES["dates"]), plt.figure(figsize=(9, 5)).subplots(2, 3)
+    drawn = [forecast.plot(ax=ax).get_legend() for ax in axes.flat]
+    assert [one is not None for one in drawn] == [True] + [False] * 5
+    assert plot.fan(forecast, ax=axes[1, 1], label="other").get_legend() is not None
+    assert forecast.plot(ax=axes[1, 2], legend=True).get_legend() is not None
+    alone = forecast.plot(legend=False, color="C3", label="mine")
+    assert alone.get_legend() is None
+    assert alone.get_legend_handles_labels()[1][0] == "mine"
+    for draw in (plot.calibration, plot.pit, plot.scores_by_step, plot.scores_by_origin):
+        assert draw(Backtest(), legend=False).get_legend() is None
+    with pytest.raises(ArgumentError, match="legend"):
+        forecast.plot(legend="best")
+
+
+def test_origins_are_drawn_by_model():
+    y = pd.Series(np.arange(40.0) % 7, pd.date_range("2020", periods=40))
+    result = backtest(baselines.Naive(), y, 3, origins=5, compare={"drift": baselines.Drift()})
+    for model, name in ((None, "forecast_unc"), ("drift", "drift")):
+        ax = result.plot(model, most=4)
+        assert legend(ax) == ["actual", "95 %", name]
+        first = result.frame[result.frame["model"] == name].iloc[:3]
+        assert len(ax.lines) == 5
+        np.testing.assert_allclose(ax.lines[1].get_ydata(), first["mean"])
+    with pytest.raises(ArgumentError) as caught:
+        result.plot("ets")
+    assert caught.value.argument == "model"
+    with pytest.raises(ArgumentError) as caught:
+        plot.origins(result, coverage=0.9)
+    assert caught.value.argument == "coverage"
+
+
+def test_a_figure_of_plotly():
+    pytest.importorskip("plotly")
+    forecast = ahead(INDEXES["dates"])
+    figure = forecast.to_plotly(series(INDEXES["dates"]), (0.8,))
+    names = [trace.name for trace in figure.data]
+    assert names == ["history", "80 %", "80 %", "forecast"]
+    np.testing.assert_allclose(figure.data[3].y, forecast.mean)
+    np.testing.assert_allclose(figure.data[2].y, forecast.interval(0.8)["upper"])
 
 
 @pytest.mark.parametrize("index", [INDEXES["time zone"]], ids=["time zone"])
@@ -705,7 +748,7 @@ def test_the_module_can_be_imported_by_its_public_name():
 
 def test_the_module_lists_pictures_alone():
     pictures = ["COLORS", "calibration", "compare", "decomposition", "fan", "joint"]
-    pictures += ["members", "pit", "scores_by_origin", "scores_by_step"]
+    pictures += ["members", "origins", "pit", "scores_by_origin", "scores_by_step"]
     assert [name for name in dir(plot) if name[0] != "_"] == pictures
 
 

@@ -256,10 +256,28 @@ def test_the_first_sentence_says_who_is_better(report, result):
     scores, said = result.scores(), report.texts["p"][0]
     best = scores["CRPS"].drop("forecast_unc").idxmin()
     change = 100 * (scores["CRPS"]["forecast_unc"] / scores["CRPS"][best] - 1)
-    assert f"{abs(change):.1f} % {'below' if change < 0 else 'above'} that of {best}" in said
-    assert f"(p = {result.significance().loc[best, 'p_value']:.2g})" in said
+    side = f"{abs(change):.1f} % {'below' if change < 0 else 'above'}"
+    p_value = result.significance().loc[best, "p_value"]
+    assert f", not significantly different from that of {best}, the best of the others" in said
+    assert f"({side}, p = {p_value:.2g})" in said
     held = 100 * scores.loc["forecast_unc", "coverage_95"]
-    assert f"Its 95 % interval held {held:.1f} % of 21 values." in said
+    held = f"Its 95 % interval held {held:.1f} % of 21 values"
+    assert f"{held}: as it should, within chance." in said
+
+
+@pytest.mark.parametrize(
+    ("share", "origins", "words"),
+    [(0.0, 8, "too narrow"), (1.0, 8, "too wide"), (0.5, 8, "as it should"), (0.2, 4, "too few")],
+)
+def test_a_share_of_values_inside_gets_a_verdict(result, share, origins, words):
+    frame = result.frame[result.frame["model"] == "forecast_unc"]
+    one = frame[frame["step"] == 1].iloc[[0] * origins].reset_index(drop=True)
+    one["time"] = one["origin"] = np.arange(origins)
+    inside = np.arange(origins) < round(share * origins)
+    one["lower_50"] = np.where(inside, one["actual"], one["actual"] + 1.0)
+    one["upper_50"] = one["actual"] + 2.0
+    joint = one[["model", "origin", "refit"]].assign(energy=1.0)
+    assert words in page.verdict(Backtest(one, (0.5,), joint, 1))
 
 
 def test_models_that_are_alike_are_said_to_be(no_pictures, result, tmp_path):

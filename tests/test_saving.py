@@ -29,11 +29,13 @@ from forecast_unc import (
     Combination,
     Forecaster,
     GPRegressor,
+    LinearRegressor,
     ReducedRankGPRegressor,
     RVMRegressor,
     baselines,
     load_model,
 )
+from forecast_unc.errors import ArgumentError
 from forecast_unc.forecasting import saving
 
 REFERENCE = Path(__file__).parent / "reference"
@@ -699,3 +701,54 @@ def test_a_later_format_says_so_and_fields_with_defaults_may_be_missing(whole, t
     del ensemble(content)["rules"]["Rules"]["averaging"]["Averaging"]["look_ahead"]
     saving._write(tmp_path / "m.npz", saving._sealed(content, arrays))
     assert_same(load_model(tmp_path / "m.npz"), load_model(whole))
+
+
+FORGED = [
+    ("lags", [10**8]),
+    ("lags", [0]),
+    ("lags", ["1"]),
+    ("differences", [10**8]),
+    ("periods", [10**9]),
+    ("transform", 5),
+    ("prior_mean", 3),
+    ("noise", None),
+    ("calendar", 10**8),
+    ("regressor", {"History": None}),
+    ("exog_lags", 10**8),
+    ("weight", "1"),
+]
+
+
+def test_fields_beyond_their_type_or_range_are_refused(whole, tmp_path):
+    """A lag of 1e8 asked for 24 GB, and rules of another type failed at the forecast."""
+    content, arrays = saving._parsed(saving._read(whole))
+    cases: list = list(FORGED)
+    cases += [
+        (field, value) for field in ("rules", "refused", "models") for value in (3, "x", None)
+    ]
+    tracemalloc.start()
+    try:
+        for field, value in cases:
+            forged = copy.deepcopy(content)
+            parts = ensemble(forged)
+            if field not in parts:
+                (model,) = parts["models"]
+                parts = dict(model["dict"])["specification"]["Specification"]
+            parts[field] = {"tuple": value} if isinstance(value, list) else value
+            saving._write(tmp_path / "m.npz", saving._sealed(forged, arrays))
+            with pytest.raises(ArgumentError, match="Save it again"):
+                load_model(tmp_path / "m.npz")
+        assert tracemalloc.get_traced_memory()[1] < 1e7
+    finally:
+        tracemalloc.stop()
+
+
+def test_members_of_another_kind_are_refused(tmp_path):
+    model = Combination([Forecaster(LinearRegressor(), lags=1)]).fit(Y[:20])
+    model.save(tmp_path / "m.npz")
+    content, arrays = saving._parsed(saving._read(tmp_path / "m.npz"))
+    for members in ([], ["x"], [None]):
+        content["model"]["Combination"]["forecasters_"] = members
+        saving._write(tmp_path / "m.npz", saving._sealed(content, arrays))
+        with pytest.raises(ArgumentError):
+            load_model(tmp_path / "m.npz")

@@ -10,8 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import RandomState, check_several, refusal
+from forecast_unc._checks import RandomState, check_coverages, check_several, refusal
 from forecast_unc._typing import Array
+from forecast_unc.series.values import check_is_series, numeric_values
 
 
 class Steps(Protocol):
@@ -118,6 +119,35 @@ def gluonts_forecast(
     return gluonts.SampleForecast(paths, start_date=periods[0], item_id=_series_name(forecast))
 
 
+def plotly_figure(
+    forecast: SampledSteps,
+    history: pd.Series[float] | None = None,
+    coverage: Sequence[float] = (0.5, 0.8, 0.95),
+) -> Any:
+    """Return the fan chart as a ``Figure`` of plotly, or an ImportError without it.
+
+    The mean is a line, the central intervals of ``coverage`` are bands around it, and ``history``
+    is a Series of past values. Periods become their first instants.
+    """
+    graphs = _library("plotly.graph_objects", "Figure")
+    levels = sorted(check_coverages(coverage), reverse=True)
+    times, figure = first_instants(forecast.index), graphs.Figure()
+    if history is not None:
+        known = check_is_series(history, "history")
+        values, past = numeric_values(known, "history"), first_instants(known.index)
+        figure.add_scatter(x=past, y=values, name="history", line={"color": "#4d4d4d", "width": 1})
+    for level in levels:
+        band, name = forecast.interval(level), f"{100 * level:g} %"
+        hidden = {"mode": "lines", "line": {"width": 0}, "legendgroup": name, "name": name}
+        figure.add_scatter(x=times, y=band["lower"].array, showlegend=False, **hidden)
+        fill = {"fill": "tonexty", "fillcolor": "rgba(0, 114, 178, 0.2)"}
+        figure.add_scatter(x=times, y=band["upper"].array, **fill, **hidden)
+    mean = forecast.mean.array
+    figure.add_scatter(x=times, y=mean, name="forecast", line={"color": "#0072B2"})
+    figure.update_layout(yaxis_title=_series_name(forecast))
+    return figure
+
+
 def first_instants(times: pd.Index[Any]) -> pd.Index[Any]:
     """Periods as their first instants; other times as they are."""
     return times.to_timestamp() if isinstance(times, pd.PeriodIndex) else times
@@ -128,7 +158,7 @@ def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
     levels = check_several("levels", levels, "percentages", "(95,) for one")
     remedy = "For a 95 % interval pass 95."
     for level in levels:
-        if not isinstance(level, Real):
+        if not isinstance(level, Real) or isinstance(level, np.timedelta64):
             raise refusal("levels", "be percentages", repr(level), remedy, TypeError)
         if not 1 <= level < 100:
             raise refusal("levels", "be percentages from 1 to below 100", f"{level}", remedy)

@@ -6,6 +6,7 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
+from numbers import Real
 from typing import Any, Literal, NamedTuple, NoReturn, Self, overload
 
 import numpy as np
@@ -14,7 +15,15 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from forecast_unc import _checks
-from forecast_unc._checks import RandomState, check_paths, frozen, is_number, numbers, refusal
+from forecast_unc._checks import (
+    FARTHEST,
+    RandomState,
+    as_float,
+    check_paths,
+    frozen,
+    numbers,
+    refusal,
+)
 from forecast_unc._text import counted
 from forecast_unc._typing import Array, Axes, Positions
 from forecast_unc.distributions import export, scores
@@ -105,7 +114,7 @@ class Forecast:
 
     _repr_html_ = forecast_card  # in a notebook
     to_nixtla, to_darts = export.nixtla_frame, export.darts_series
-    to_gluonts = export.gluonts_forecast
+    to_gluonts, to_plotly = export.gluonts_forecast, export.plotly_figure
 
     __iter__ = None  # or Python, and numpy with it, would go through positions
 
@@ -286,7 +295,7 @@ class Forecast:
 
     def first(self, n: int) -> Self:
         """Return the forecast of the first ``n`` steps, from 1; of all if there are fewer."""
-        _checks.check_whole("n", n, 1, "It is the number of steps to keep.")
+        n = _checks.check_whole("n", n, 1, "It is the number of steps to keep.")
         return self if n >= len(self) else self._each(slice(n))
 
     def __getitem__(self, key: slice | str | datetime | pd.Period | ArrayLike) -> Self:
@@ -404,13 +413,14 @@ class Forecast:
         if not (factors > 0).all():
             remedy = "1 leaves a step as it is."
             raise refusal("factor", "be positive", f"{factors.min():g}", remedy)
-        if dof is not None and not (is_number(dof) and LEAST_DOF <= dof < np.inf):
+        if dof is not None and not LEAST_DOF <= as_float(dof) < np.inf:
             remedy = "None leaves the shape as it is."
             raise refusal("dof", f"be None or a number from {LEAST_DOF:g}", repr(dof), remedy)
-        if not (is_number(correlation) and -1.0 <= correlation <= 1.0):
+        if not -1.0 <= as_float(correlation) <= 1.0:
             remedy = "0 leaves the correlations as they are."
             raise refusal("correlation", "lie between -1 and 1", repr(correlation), remedy)
-        return self._changed(self._joint.recalibrated(factors, dof, correlation))
+        dof = None if dof is None else float(dof)
+        return self._changed(self._joint.recalibrated(factors, dof, float(correlation)))
 
     def censored(self, lower: float, *, upper: float = np.inf, keep_moments: bool = False) -> Self:
         """Return the forecast with values beyond the bounds of the series moved to the bound.
@@ -435,10 +445,10 @@ class Forecast:
         >>> round(sales.censored(0.0, keep_moments=True).mean.item(), 3)
         1.0
         """
-        _checks.check_lower(lower)
-        _checks.check_upper(upper, lower)
+        lower = _checks.check_lower(lower)
+        upper = _checks.check_upper(upper, lower)
         _checks.check_truth("keep_moments", keep_moments, "False leaves the steps where they are.")
-        low, high = (np.full(len(self), float(end)) for end in (lower, upper))
+        low, high = np.full(len(self), lower), np.full(len(self), upper)
         return self._changed(self._joint.censored(low, high, keep_moments))
 
     def whole(self) -> Self:
@@ -552,10 +562,11 @@ class Forecast:
         values = numeric_values(observed, "observed")
         at = self._index.get_indexer(observed.index)
         times = f"They run from {self._label(0)} to {self._label(-1)}."
+        far = ~(np.abs(values) <= FARTHEST)
         for wrong, rule, got, remedy in (
             (at < 0, "lie at the forecast's times", "", times),
             (observed.index.duplicated(), "hold each time once", " twice", "Keep one value."),
-            (~np.isfinite(values), "be finite", " not finite", "Leave out what is not known."),
+            (far, "be finite", " not finite", "Leave out what is not known."),
         ):
             if wrong.any():
                 first = format_time(observed.index, int(wrong.argmax()))
@@ -575,7 +586,7 @@ class Forecast:
         above. Some 60 % of paths of 24 steps lie within the 95 % intervals of all steps (35 to 79 %
         on the bundled series); see :meth:`simultaneous_interval`.
         """
-        _checks.check_coverage(coverage)
+        coverage = _checks.check_coverage(coverage)
         return self._band(-ndtri(0.5 * (1 - coverage)))
 
     def simultaneous_interval(self, coverage: float = 0.9) -> pd.DataFrame:
@@ -588,7 +599,7 @@ class Forecast:
         over 24 steps right to .001. With a bound within reach it is larger than ``coverage``, in
         (0, 1).
         """
-        _checks.check_coverage(coverage)
+        coverage = _checks.check_coverage(coverage)
         self._joint.eigen()
         return self._band(reach_of_all(self._joint.cor, coverage))
 
@@ -664,7 +675,7 @@ class Forecast:
         the largest). An int as ``random_state`` gives the same paths every time, here and wherever
         paths are drawn; it may be a numpy Generator.
         """
-        check_paths(n, 1, len(self), "n")
+        n = check_paths(n, 1, len(self), "n")
         paths, random = self._joint.paths, _checks.generator(random_state)
         if paths is None:
             return pd.DataFrame(self._joint.sample(n, random), index=self.index)
@@ -719,7 +730,7 @@ class Forecast:
         not known (of a forecast built by hand, after :meth:`condition`, of an extreme, or an
         aggregate of an average), or a path diverges.
         """
-        check_paths(n_samples, 100, len(self))
+        n_samples = check_paths(n_samples, 100, len(self))
         labels, seed = self._index.astype(str).tolist(), _checks.one_seed(random_state)
         return check(self._prediction, labels, n_samples, seed)[0]
 
@@ -761,7 +772,7 @@ class Forecast:
         drawn as by :meth:`sample`, with its ``random_state``, or all :attr:`paths` if there are
         fewer; the time grows with their square.
         """
-        check_paths(n_samples, 2, len(self))
+        n_samples = check_paths(n_samples, 2, len(self))
         if self._joint.paths is not None:
             n_samples = min(n_samples, self._joint.paths.shape[1])
         y = self._at_steps("actual", actual)
@@ -773,7 +784,7 @@ class Forecast:
         The columns are ``mean``, ``mean_se``, ``mean_ci_lower`` and ``mean_ci_upper``; ``alpha``,
         in (0, 1), is the probability outside the interval.
         """
-        _checks.check_coverage(alpha, "alpha", of_95="0.05")
+        alpha = _checks.check_coverage(alpha, "alpha", of_95="0.05")
         frame = pd.DataFrame({"mean": self.mean, "mean_se": self.std})
         return frame.join(self.interval(1 - alpha).add_prefix("mean_ci_"))
 
@@ -783,6 +794,7 @@ class Forecast:
         coverage: Sequence[float] = (0.5, 0.8, 0.95),
         actual: pd.Series[float] | None = None,
         ax: Axes | None = None,
+        **style: Any,
     ) -> Axes:
         """Draw the mean and nested central intervals, and return the axes.
 
@@ -796,9 +808,12 @@ class Forecast:
             frequency, its line and bands begin at the last one.
         coverage, actual, ax
             Coverages of the intervals, in (0, 1); what happened, a Series drawn as points at the
-            forecast's times; where to draw, by default the current axes.
+            forecast's times; where to draw, by default a new figure, as `DataFrame.plot` of pandas
+            and statsmodels do.
+        style
+            ``color``, ``label`` and ``legend``, as for :func:`plot.fan`.
         """
-        return fan(self, coverage, history=history, actual=actual, ax=ax)
+        return fan(self, coverage, history=history, actual=actual, ax=ax, **style)
 
     @classmethod
     def _of(cls, index: pd.Index[Any], prediction: Prediction) -> Self:
@@ -862,10 +877,11 @@ class Forecast:
         value = otherwise if value is None else value
         if isinstance(value, pd.Series):
             return self._at_steps(name, value)
-        if not is_number(value) or np.isnan(value):
+        level = as_float(value)
+        if np.isnan(level):
             must, remedy = "be a number or a Series of one for each step", "It is in units of y."
             raise refusal(name, must, reprlib.repr(value), remedy, TypeError)
-        return np.full(len(self), float(value))
+        return np.full(len(self), level)
 
 
 def forecast_of(index: pd.Index[Any], prediction: Prediction) -> Forecast:
@@ -881,15 +897,16 @@ def prediction_of(forecast: Forecast) -> Prediction:
 
 def _number(value: Any, verb: str = "combined", of_zero: type[Exception] = ValueError) -> float:
     """A finite number, or an error; not 0 but where a forecast is moved."""
-    if not is_number(value):
+    number = as_float(value)
+    if np.isnan(number) and not isinstance(value, (float, np.floating)):
         remedy = "For sums of its steps call `aggregate`; forecasts of different series have no "
         remedy += "joint distribution."
-        got = type(value).__name__
+        got = reprlib.repr(value) if isinstance(value, Real) else type(value).__name__
         raise refusal("a forecast", "be combined with a number", got, remedy, TypeError)
-    if not np.isfinite(value):
+    if not np.isfinite(number):
         raise refusal("a forecast", "be combined with a finite number", f"{value}", "Leave it out.")
-    if value == 0 and verb != "combined":
+    if number == 0 and verb != "combined":
         must, remedy = f"be {verb} by a number other than 0", "Nothing would be uncertain."
         error = refusal("a forecast", must, "0", remedy)
         raise error if of_zero is ValueError else of_zero(str(error))
-    return float(value)
+    return number

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import check_coverages, refusal
+from forecast_unc._checks import check_coverages, check_truth, refusal
 from forecast_unc._typing import Array, Axes, Flags
 from forecast_unc.distributions.export import Steps, first_instants
 from forecast_unc.series.times import index_kind
@@ -29,13 +29,15 @@ def fan(
     ax: Axes | None = None,
     color: str | None = None,
     label: str | None = None,
+    legend: bool | None = None,
 ) -> Axes:
     """Draw the mean and nested central intervals of one forecast; return the axes.
 
     Of a single step the intervals are drawn as bars. `coverage`, `history`, `actual` and `ax` are
     those of :meth:`Forecast.plot`; ``history.attrs["unit"]`` goes to the axis label. ``color`` is
     that of the line and, paler, of the intervals, by default the next one of the axes, and
-    ``label`` the name of the forecast in the legend.
+    ``label`` the name of the forecast in the legend. ``legend`` is True or False; None leaves it
+    out where another picture of the figure has the same, as of small multiples.
     """
     check_forecast("forecast", forecast)
     history, actual = check_history(history, forecast), check_actual(actual, forecast)
@@ -61,7 +63,7 @@ def fan(
         name = f"{100 * level:g} %" if label is None else f"{plain(label)}, {100 * level:g} %"
         ax.fill([], [], facecolor=shade, alpha=tint, lw=0, label=name)
     draw_actual(ax, actual)
-    return finish(ax, forecast.index)
+    return finish(ax, forecast.index, shown=legend)
 
 
 def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Steps) -> Axes:
@@ -156,17 +158,17 @@ def check_forecast(name: str, forecast: object) -> None:
 
 
 def current_axes(ax: Axes | None) -> Axes:
-    """Return the axes given, or else the current ones."""
+    """Return the axes given, or else those of a new figure, as `DataFrame.plot` of pandas does."""
     if ax is not None:  # without pyplot, which chooses a backend
         from matplotlib.axes import Axes
 
         if not isinstance(ax, Axes):
-            remedy = "Pass one of those that plt.subplots() returns, or None for the current ones."
+            remedy = "Pass one of those that plt.subplots() returns, or None for a new figure."
             raise refusal("ax", "be matplotlib Axes", type(ax).__name__, remedy, TypeError)
         return ax
     import matplotlib.pyplot as plt  # kept out of `import forecast_unc`
 
-    return plt.gca()
+    return plt.figure().add_subplot()
 
 
 def gray(ax: Axes, level: float) -> tuple[float, ...]:
@@ -214,8 +216,30 @@ def plain(text: object) -> str:
     return f" {shown}" if shown.startswith("_") else shown  # and leave such names out of legends
 
 
-def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
+def finish(
+    ax: Axes, index: pd.Index[Any] | None = None, *, shown: bool | None = None, **legend: Any
+) -> Axes:
     """Set readable dates, a light grid, and the legend above the axes, where it covers nothing."""
+    if shown is not None:
+        check_truth("legend", shown, "None leaves out what another picture of the figure has.")
+    _set_scales(ax, index)
+    labels = legend.get("labels") or ax.get_legend_handles_labels()[1]
+    if shown or (shown is None and not _has_legend(ax, labels)):
+        _draw_legend(ax, labels, legend)
+    return ax
+
+
+def _has_legend(ax: Axes, labels: list[str]) -> bool:
+    """Whether the legend of other axes of the figure has these labels."""
+    legends = [other.get_legend() for other in ax.figure.axes if other is not ax]
+    return any(
+        one is not None and {*labels} <= {text.get_text() for text in one.get_texts()}
+        for one in legends
+    )
+
+
+def _set_scales(ax: Axes, index: pd.Index[Any] | None) -> None:
+    """Set readable dates and a light grid."""
     from matplotlib.dates import AutoDateFormatter, AutoDateLocator, ConciseDateFormatter
 
     dated = index if isinstance(index, pd.DatetimeIndex | pd.PeriodIndex) else None
@@ -239,7 +263,10 @@ def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
     ax.set_axisbelow(True)
     # The power of ten, as in 1e9, goes above the numbers and out of the legend.
     ax.yaxis.get_offset_text().set_horizontalalignment("right")
-    labels = legend.get("labels") or ax.get_legend_handles_labels()[1]
+
+
+def _draw_legend(ax: Axes, labels: list[str], legend: dict[str, Any]) -> None:
+    """Draw the legend above the axes, and make room for it."""
     widths = [0.45 + 0.065 * len(label) for label in labels]  # inches, in small type
     room = ax.get_window_extent().width / ax.figure.dpi
     drawn = ax.legend(
@@ -268,7 +295,6 @@ def finish(ax: Axes, index: pd.Index[Any] | None = None, **legend: Any) -> Axes:
             at = ax.figure.subplotpars
             ax.figure.subplots_adjust(top=max(at.top - over, at.bottom + 0.1))
         _part_rows(ax, drawn.get_window_extent().height + title)
-    return ax
 
 
 def _legend_box(ax: Axes, _: Any, renderer: Any) -> Bbox:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Self
 
 import numpy as np
@@ -11,7 +10,7 @@ from scipy.optimize import minimize, minimize_scalar
 from scipy.special import boxcox, log_ndtr, xlog1py
 from scipy.stats import boxcox_llf
 
-from forecast_unc._checks import first_true, refusal
+from forecast_unc._checks import as_float, first_true, refusal
 from forecast_unc._typing import Array
 
 # Powers by the names of transforms. That of Box-Cox is estimated; 1 stands for it where values are
@@ -52,7 +51,8 @@ class PowerTransform:
         if self.power is None:
             return
         # Smaller powers are the logarithm to a float's digits, but for overflowing 1 / power.
-        if not isinstance(self.power, Real) or not (self.power == 0 or 1e-9 <= self.power <= 1):
+        power = as_float(self.power)
+        if not (power == 0 or 1e-9 <= power <= 1):
             remedy = "0 is the logarithm, None changes nothing."
             raise refusal("power", "be None, 0 or from 1e-9 to 1", repr(self.power), remedy)
 

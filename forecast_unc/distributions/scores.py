@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from forecast_unc._checks import check_coverage, is_number, numbers, refusal
+from forecast_unc._checks import as_float, check_coverage, numbers, refusal
 from forecast_unc._typing import Array
 
 __all__ = [
@@ -122,7 +122,7 @@ def interval_score(actual: ArrayLike, lower: ArrayLike, upper: ArrayLike, covera
     >>> interval_score([0.0, 3.0], lower=-2.0, upper=2.0, coverage=0.95).round(6)
     array([ 4., 44.])
     """
-    check_coverage(coverage)
+    coverage = check_coverage(coverage)
     y, low, high = _interval(actual, lower, upper)
     miss = np.maximum(low - y, 0.0) + np.maximum(y - high, 0.0)
     return np.asarray(high - low + 2 / (1 - coverage) * miss)
@@ -203,7 +203,7 @@ def naive_scale(history: ArrayLike, seasonal_period: int = 1) -> float:
     1.5
     """
     past = numbers("history", history)
-    if not is_number(seasonal_period) or seasonal_period < 1 or seasonal_period % 1:
+    if not as_float(seasonal_period) >= 1 or seasonal_period % 1:
         got = reprlib.repr(seasonal_period)
         remedy = "Pass 12 for months with a yearly season, 1 for none."
         raise refusal("seasonal_period", "be a positive whole number", got, remedy)

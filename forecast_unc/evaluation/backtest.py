@@ -213,7 +213,7 @@ class Backtest:
         draw = plot.scores_by_step if by == "step" else plot.scores_by_origin
         return draw(self, score, ax=ax)
 
-    plot_calibration, plot_pit = plot.calibration, plot.pit
+    plot_calibration, plot_pit, plot = plot.calibration, plot.pit, plot.origins
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write a page of HTML with all that the backtest says to `path`, which it replaces.
@@ -376,7 +376,7 @@ def backtest(
     {'forecast_unc': 12, 'naive': 12}
     """
     check_arguments(steps, origins, step, refit, window, gap)
-    _checks.check_jobs(n_jobs)
+    steps, gap, n_jobs = int(steps), int(gap), _checks.check_jobs(n_jobs)
     step, coverage = steps if step is None else step, _checks.check_coverages(coverage)
     models, y = folds.contenders(forecaster, compare), check_is_series(y, "y", time, target)
     index, unit = regular_index(y.index, "y"), y.attrs.get("unit")
@@ -394,7 +394,7 @@ def backtest(
     plan = folds.Plan(y, exog, steps, gap, season, coverage)
     starts = [at - positions[0] if window == "rolling" else 0 for at in positions]
     at = [plan.fold(*pair, exog_future) for pair in zip(positions, starts, strict=True)]
-    every = len(positions) if refit is False else 1 if refit is True else refit
+    every = len(positions) if refit is False else int(refit)
     names = [OWN_NAME, *(compare or {})]
     frame, joint = (
         pd.concat(tables).sort_values(

@@ -276,6 +276,7 @@ def positions_of(origins: Any, step: int, index: pd.Index[Any], horizon: int) ->
     """Positions of the origins: so many, evenly spaced and as late as can be, or those given."""
     last = len(index) - 1 - horizon
     if isinstance(origins, int | np.integer):
+        step = int(step)
         before = (int(origins) - 1) * step
         if last < before:
             must = f"have more than {horizon + before} values for {origins} origins, {step} apart, "

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
+from scipy.stats import binom
 
 from forecast_unc import plot
 from forecast_unc._checks import check_path, refusal
@@ -119,15 +120,33 @@ def verdict(backtest: Results) -> str:
     said = f"The mean CRPS of {own} is {number(table.loc[own, 'CRPS'])}"
     if table["CRPS"].drop(own).notna().any():
         best = table["CRPS"].drop(own).idxmin()
-        if test is not None and test.loc[best, "p_value"] >= 0:  # not NaN
-            chance = f"p = {test.loc[best, 'p_value']:.2g}"
         change = 100 * (table.loc[own, "CRPS"] / table.loc[best, "CRPS"] - 1)
         side = f"{abs(change):.1f} % {'below' if change < 0 else 'above'}"
-        side = side if abs(change) >= 0.05 else "equal to"
+        equal = abs(change) < 0.05
+        if test is not None and (p := test.loc[best, "p_value"]) >= 0:  # not NaN
+            chance = f"p = {p:.2g}"
+            if p >= _LEVEL and not equal:
+                chance = f"{side}, {chance}"
+                side = "not significantly different from"
+        side = "equal to" if equal else side
         said += f", {side} that of {best}, the best of the others ({chance})"
-    inside = 100 * table.loc[own, f"coverage_{percent(widest)}"]
-    held = f"held {inside:.1f} % of {table.loc[own, 'n']} values"
-    return f"{said}. Its {100 * widest:g} % interval {held}."
+    inside = table.loc[own, f"coverage_{percent(widest)}"]
+    held = f"held {100 * inside:.1f} % of {table.loc[own, 'n']} values"
+    return (
+        f"{said}. Its {100 * widest:g} % interval {held}: {_calibrated(backtest, inside, widest)}."
+    )
+
+
+def _calibrated(backtest: Results, inside: float, nominal: float) -> str:
+    """The verdict on a share of values inside an interval, by horizons that do not overlap."""
+    frame = backtest.frame
+    n = plot.horizons_apart(frame[frame["model"] == frame["model"].iloc[0]], backtest.id_col)
+    if n < plot.FEWEST:
+        return f"too few to judge, with {counted(n, 'horizon')} without overlap"
+    low, high = (float(binom.ppf(q, n, nominal)) / n for q in (0.025, 0.975))
+    if low <= inside <= high:
+        return "as it should, within chance"
+    return "it is too narrow" if inside < low else "it is too wide"
 
 
 def unit_of_mase(backtest: Results) -> str:

@@ -36,7 +36,7 @@ def diebold_mariano(loss: ArrayLike, reference: ArrayLike, lags: int) -> Diebold
     Student's t on n - 1 degrees of freedom, and is NaN if the difference is the same at every
     origin, to 12 digits of the losses.
     """
-    check_whole("lags", lags, 0, "0 is for horizons that do not overlap.")
+    lags = check_whole("lags", lags, 0, "0 is for horizons that do not overlap.")
     own, other = (np.asarray(x, dtype=np.float64) for x in (loss, reference))
     n = own.size
     if own.shape != (n,) or other.shape != (n,) or not np.isfinite([own, other]).all():

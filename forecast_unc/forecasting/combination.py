@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from os import PathLike
@@ -14,7 +15,7 @@ import pandas as pd
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import check_steps, is_number, one_seed, refusal
+from forecast_unc._checks import as_float, check_steps, numbers, one_seed, refusal
 from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast, forecast_of, prediction_of
@@ -155,7 +156,7 @@ class Combination(Scored):
             default forecasts, or of exact ones where these are asked for.
         """
         check_is_fitted(self, "forecasters_")
-        check_steps(steps)
+        steps = check_steps(steps)
         if propagation != "auto":
             options["propagation"] = propagation
         if "random_state" in options:  # one generator for all would depend on the horizon
@@ -267,7 +268,7 @@ class Combination(Scored):
             if isinstance(member, type) or not model:
                 must = "hold models with fit and forecast"
                 raise refusal("forecasters", must, repr(member), "Pass Forecaster(...).", TypeError)
-        if self.widest is not None and not (is_number(self.widest) and self.widest > 1):
+        if self.widest is not None and not as_float(self.widest) > 1:
             remedy = "Use None to keep all members."
             raise refusal("widest", "be greater than 1", repr(self.widest), remedy)
         n, must = len(members), "be numbers, 'inverse_width', 'validation' or None"
@@ -276,10 +277,12 @@ class Combination(Scored):
         if isinstance(self.weights, str) and self.weights == "validation":
             return None
         if not isinstance(self.weights, str):
-            must, weights = f"be {n} numbers, none negative and not all 0", np.asarray(self.weights)
-            positive = weights.dtype.kind in "iuf" and np.isfinite(weights).all() and weights.any()
-            if positive and weights.shape == (n,) and (weights >= 0).all():
-                return weights.astype(np.float64)
+            must = f"be {n} numbers, none negative and not all 0"
+            with suppress(TypeError):  # of what is no numbers
+                weights = numbers("weights", self.weights)
+                positive = np.isfinite(weights).all() and weights.any() and (weights >= 0).all()
+                if positive and weights.shape == (n,):
+                    return weights
         raise refusal("weights", must, repr(self.weights), "None weights all members alike.")
 
     def _validated_weights(self, y: pd.Series, inputs: dict[str, Any]) -> Array:

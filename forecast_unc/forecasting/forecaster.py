@@ -318,8 +318,8 @@ class Forecaster(Scored, Arguments):
             If an argument is not what it must be, or a variance is not positive.
         """
         ensemble = self._ensemble()
-        _checks.check_steps(steps)
-        _checks.check_paths(n_samples, 2, steps)
+        steps = _checks.check_steps(steps)
+        n_samples = _checks.check_paths(n_samples, 2, steps)
         remedy = "True shares the function uncertainty between the steps."
         _checks.check_truth("path_consistent", path_consistent, remedy)
         _checks.check_choice("propagation", propagation, PROPAGATIONS)
@@ -353,8 +353,8 @@ class Forecaster(Scored, Arguments):
         ValueError
             If there are no regressors, or a model knows no covariances of its function.
         """
-        _checks.check_coverage(coverage)
-        ensemble, lags = self._ensemble(), range(self.exog_lags + 1)
+        coverage = _checks.check_coverage(coverage)
+        ensemble, lags = self._ensemble(), range(int(self.exog_lags) + 1)
         names = [
             f"{name}, {lag} before" if lag else name
             for lag in lags
@@ -417,7 +417,10 @@ class Forecaster(Scored, Arguments):
         if is_auto(self.seasonal_period):
             suggested = " or ".join(map(str, seasonal_periods(ensemble.history.index)))
             why = "significant at 5 %"
-            if not periods and suggested:
+            hedged = sorted({one.period for one in ensemble.smoothed if one.period > 1})
+            if not periods and hedged:
+                periods, why = tuple(hedged), f"kept as a hedge, though not {why}"
+            elif not periods and suggested:
                 cycles = len(ensemble.history.y) / min(seasonal_periods(ensemble.history.index))
                 why = f"is not {why}" if cycles >= 2 else "needs more values"
                 why = f"one of {suggested} steps, as the index suggests, {why}"

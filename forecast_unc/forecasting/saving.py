@@ -23,7 +23,7 @@ from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, ClassVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pandas as pd
@@ -38,6 +38,7 @@ from forecast_unc._files import whole_file
 from forecast_unc._typing import Array
 from forecast_unc._version import __version__
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.forecasting.choose.arguments import LONGEST
 from forecast_unc.forecasting.choose.specification import (
     Averaging,
     CountSpecification,
@@ -77,14 +78,13 @@ _CLASSES += (KernelPosterior,)  # of which rows are linearized: a mean alone
 # Attributes of estimators that `condition` makes again, or that scikit-learn sets for a frame.
 _MADE = {"posterior_", "_held", "feature_names_in_"}
 
-# What a field must be, by its annotation; fields of other kinds are not checked.
+# What a field must be, by its annotation, where that is not the type itself.
 _ACCEPTED: dict[Any, Any] = {
     bool: bool,
     int: Integral,
     float: Real,
     str: str,
     get_origin(Array): np.ndarray,  # from numpy 2.5 on an alias of its own
-    tuple: (tuple, range),
     NoneType: NoneType,
 }
 
@@ -166,14 +166,29 @@ def _hints(cls: type) -> list[tuple[str, Any]]:
     return [*get_type_hints(cls).items()]
 
 
-def _fits(value: Any, hint: Any, cls: type) -> bool:
-    """Whether a field is of the kind that its class says; only series may have gaps."""
-    each = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    kinds: list[Any] = [_ACCEPTED.get(get_origin(one) or one) for one in each]
-    if None in kinds:
-        return True
-    has_gaps = isinstance(value, float | np.ndarray) and np.isnan(value).any()
-    return isinstance(value, tuple(kinds)) and (cls is History or not has_gaps)
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the type that a class states, down to the entries of a tuple."""
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        return any(_fits(value, one) for one in inner)
+    if kind is Literal:
+        return isinstance(value, str | int | np.bool_ | None) and value in inner
+    if kind is tuple:
+        if not isinstance(value, tuple | range):
+            return False
+        each = inner[:1] * len(value) if inner[1:] == (Ellipsis,) else inner or (Any,) * len(value)
+        return len(value) == len(each) and all(map(_fits, value, each))
+    if kind is Sequence:
+        return isinstance(value, list | tuple | range | np.ndarray)
+    if kind in _ACCEPTED:
+        return isinstance(value, _ACCEPTED[kind])
+    # of a protocol, which has methods alone, and of names of types nothing is known
+    stated = isinstance(kind, type) and kind is not Any and not getattr(kind, "_is_protocol", 0)
+    return not stated or isinstance(value, kind)
+
+
+def _has_gaps(value: Any) -> bool:
+    return isinstance(value, float | np.ndarray) and bool(np.isnan(value).any())
 
 
 class _Coder:
@@ -181,6 +196,7 @@ class _Coder:
 
     def __init__(self, kinds: tuple[type, ...], arrays: list[NDArray[Any]]) -> None:
         self._classes = _by_name(*_CLASSES, *kinds)
+        self._kinds = kinds
         self._arrays = arrays
 
     def plain(self, name: str, value: Any) -> Any:
@@ -237,8 +253,14 @@ class _Coder:
             return _MAKE[kind](**fields)
         cls = self._classes[kind]
         for name, hint in _hints(cls):
-            if name in fields and not _fits(fields[name], hint, cls):
+            if name not in fields:
+                continue
+            # only series may have gaps
+            if not _fits(fields[name], hint) or (cls is not History and _has_gaps(fields[name])):
                 raise Unreadable(f"whose {name} of a {kind} is of another kind")
+        members = fields.get("forecasters_")  # of a Combination
+        if members is not None and (not members or {*map(type, members)} - {*self._kinds}):
+            raise Unreadable("whose members are of another kind")
         learned = _learned_names(cls) & set(fields) if issubclass(cls, BaseEstimator) else set()
         made = cls(**{name: one for name, one in fields.items() if name not in learned})
         for name in learned:
@@ -274,9 +296,25 @@ def _ensemble(
     for one in (learned, origin or learned):
         if len({len(each) for each in (one.y, one.stds, one.index, one.exog, one.outliers)}) > 1:
             raise Unreadable("whose series is not as long as its index")
+    for model in models:
+        _check_within(model["specification"], len(learned.y))
+    others = all(_fits(rest[name], hint) for name, hint in _hints(Ensemble) if name in rest)
+    if not models or not others:
+        raise Unreadable("whose models or rules are of another kind")
     trained = tuple(MODELS[type(one["specification"])].made(learned, **one) for one in models)
     now = trained if origin is None else tuple(model.at(origin) for model in trained)
     return Ensemble(origin or learned, now, rolling=Rolling(trained), **rest)
+
+
+def _check_within(specification: Any, n: int) -> None:
+    """Raise unless steps that a model looks back are those of a series of so many values."""
+    looks_back = specification.depth if isinstance(specification, Specification) else 0
+    steps = [*vars(specification).get("lags", ()), *vars(specification).get("differences", ())]
+    if looks_back > n or min(steps, default=1) < 1:
+        raise Unreadable(f"whose lags are not within its {n} values")
+    periods = vars(specification).get("periods") or (vars(specification).get("period", 1),)
+    if not 1 <= min(periods) <= max(periods) <= LONGEST:
+        raise Unreadable(f"whose season is not of 1 to {LONGEST:,} steps")
 
 
 def _index_of(name: str, index: pd.Index[Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtri
 
-from forecast_unc._checks import is_number, refusal
+from forecast_unc._checks import as_float, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.export import nixtla_tails
 
@@ -46,7 +46,8 @@ class Groups(NamedTuple):
                 must, remedy = "be None without by", "Name the columns to sum by, by=[] for all."
                 raise refusal("correlation", must, repr(correlation), remedy)
             return None
-        if not is_number(correlation) or not 0 <= correlation <= 1:
+        shared = as_float(correlation)
+        if not 0 <= shared <= 1:
             must = "be a number from 0 to 1 with by"
             remedy = "It is that of two series' forecast errors at one time: 0 where they have "
             remedy += "nothing in common, .2 to .5 for shops that share weather and prices."
@@ -58,7 +59,7 @@ class Groups(NamedTuple):
             codes = np.zeros(len(labels), dtype=int)
         _, first = np.unique(codes, return_index=True)
         sizes = np.bincount(codes, minlength=len(first))
-        return cls(labels.take(first), sizes, codes, float(correlation))
+        return cls(labels.take(first), sizes, codes, shared)
 
     def part(self, some: slice) -> Groups:
         """Group of some of the series."""

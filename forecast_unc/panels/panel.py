@@ -325,8 +325,7 @@ def _checked_freq(freq: Any, times: pd.Index[Any]) -> Any:
     if isinstance(times, pd.PeriodIndex):
         raise refusal("freq", "be None for periods, which have one", repr(freq), "Leave it out.")
     if not isinstance(times, pd.DatetimeIndex):
-        check_whole("freq", freq, 1, "Of whole-number times it is their distance.")
-        return int(freq)
+        return check_whole("freq", freq, 1, "Of whole-number times it is their distance.")
     try:
         return to_offset(as_frequency(freq))
     except (ValueError, TypeError) as error:

@@ -83,7 +83,7 @@ def backtest_panel(
     options |= {"window": window, "gap": gap}
     check_arguments(steps, **options)
     options |= {"compare": compare, "coverage": coverage}
-    check_jobs(n_jobs)
+    n_jobs = check_jobs(n_jobs)
     own, *_ = contenders(forecaster, compare)
     bounds = {f"{end}_{percent(level)}" for level in coverage for end in ("lower", "upper")}
     if isinstance(id_col, Hashable) and id_col in {*_OWN, *bounds}:

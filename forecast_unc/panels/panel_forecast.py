@@ -144,9 +144,9 @@ def forecast_panel(
     b         1931-01-01         900.0               630.0              1170.0
               1932-01-01         880.0               600.0              1170.0
     """
-    check_steps(steps)
+    steps = check_steps(steps)
     levels = export.check_levels(levels)
-    check_jobs(n_jobs)
+    n_jobs = check_jobs(n_jobs)
     contender = contenders(forecaster, None)[0]
     check_choice("propagation", propagation, PROPAGATIONS)
     check_choice("aggregate", aggregate, (None, "sum", "mean"), "None keeps the steps.")

@@ -66,7 +66,7 @@ class ErrorsInVariablesGP(GPRegressor):
     """A Gaussian process learned from rows with shared errors; x in predictions has none."""
 
     observation_std_: float  # s_e, of the errors; noise_std_ is s_w, part of the series
-    n_smoothings_: int  # times that the expansion is renewed at smoothed inputs
+    n_smoothings_: Literal[0, 2]  # times that the expansion is renewed at smoothed inputs
 
     _slopes_of: KernelPosterior  # no more than its mean
     _error_means: Array

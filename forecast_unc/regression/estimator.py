@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc import _checks
-from forecast_unc._checks import RandomState, numbers, refusal
+from forecast_unc._checks import FARTHEST, RandomState, numbers, refusal
 from forecast_unc._typing import Array, Flags
 from forecast_unc.regression.kernels import lower_root
 from forecast_unc.regression.posterior import Moments, Posterior, check_positive_variance
@@ -58,7 +58,7 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         """Finite inputs (n, d) and targets (n,); `reset` takes their names and number as new."""
         # in one order of memory, whose roundoff decides where a flat search ends
         X, y = validate_data(self, X, y, dtype=np.float64, order="C", y_numeric=True, reset=reset)
-        return np.asarray(X), numbers("y", y)
+        return within_floats(np.asarray(X), numbers("y", y))
 
     def _set_posterior(self, X: Array, y: Array) -> None:
         """Make the posterior of rows by what was learned: in `fit`, `condition` and from files."""
@@ -127,7 +127,7 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
         elif method == "taylor":
             moments = self.posterior_.taylor_moments(m, S)
         else:
-            _checks.check_whole("n_samples", n_samples, 1, "1000 is a good start.")
+            n_samples = _checks.check_paths(n_samples, 1, len(m))
             seed = self.random_state if random_state is None else random_state
             moments = _sampled_moments(self.posterior_, m, S, n_samples, seed)
         check_positive_variance(np.array([moments.var]), self.posterior_, method)
@@ -161,9 +161,18 @@ def _sampled_moments(
     return Moments(float(mu.mean()), float(total / n_samples + mu.var()), slope / n_samples)
 
 
+def within_floats(X: Array, y: Array) -> tuple[Array, Array]:
+    """Inputs (n, d) and targets (n,), if their squares are finite."""
+    for name, values in (("X", X), ("y", y)):
+        if (largest := float(np.abs(values).max())) > FARTHEST:
+            remedy = "Divide it by a constant: squares have to be finite."
+            raise refusal(name, f"lie within {FARTHEST:g} of 0", f"{largest:g}", remedy)
+    return X, y
+
+
 def check_gaussian_input(mean: ArrayLike, cov: ArrayLike, d: int) -> tuple[Array, Array]:
     """Mean (d,) and covariance (d, d) of an input as arrays, checked."""
-    m, S = np.asarray(mean, dtype=np.float64), np.asarray(cov, dtype=np.float64)
+    m, S = numbers("mean", mean), numbers("cov", cov)
     if m.shape != (d,):
         remedy = "Pass one input at a time."
         raise refusal("mean", f"have shape ({d},), one number an input", f"{m.shape}", remedy)

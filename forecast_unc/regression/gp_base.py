@@ -10,7 +10,7 @@ from scipy.linalg import LinAlgError
 from scipy.linalg.blas import dgemm, dgemv, dtrsv
 from scipy.linalg.lapack import dpotrs
 
-from forecast_unc._checks import check_choice, is_number, refusal
+from forecast_unc._checks import as_float, check_choice, refusal
 from forecast_unc._typing import Array
 from forecast_unc.regression import estimator, search
 from forecast_unc.regression.estimator import KernelRegressor, LeadingMeans, Lengthscales
@@ -194,7 +194,7 @@ class ProcessRegressor(KernelRegressor):
         if self._prior_mean and not (numbers and np.isfinite(weights).all()):
             must = f"be True, False or {d} finite weights of a linear prior mean"
             raise refusal("linear", must, f"{self.linear!r}", "True learns them.")
-        if not is_number(self.tol) or not 0.0 < self.tol < 1.0:
+        if not 0.0 < as_float(self.tol) < 1.0:
             must = "lie strictly between 0 and 1 nat"
             raise refusal("tol", must, f"{self.tol!r}", "Leave it out.")
         estimator.check_lengthscales(self.lengthscales, X, "learn them")

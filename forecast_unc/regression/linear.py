@@ -13,9 +13,14 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.special import gammaln
 from sklearn.utils.validation import validate_data
 
-from forecast_unc._checks import check_choice, refusal
+from forecast_unc._checks import check_choice, numbers, refusal
 from forecast_unc._typing import Array, Flags, Positions
-from forecast_unc.regression.estimator import KernelRegressor, LeadingMeans, column_scale
+from forecast_unc.regression.estimator import (
+    KernelRegressor,
+    LeadingMeans,
+    column_scale,
+    within_floats,
+)
 from forecast_unc.regression.kernels import inverse
 from forecast_unc.regression.posterior import FunctionSample, Moments
 from forecast_unc.regression.search import NOISE_BOUNDS
@@ -224,7 +229,7 @@ class LinearRegressor(KernelRegressor):
             standard deviations that they have no digits left.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
-        X, y = np.asarray(X), np.asarray(y, dtype=np.float64)
+        X, y = within_floats(np.asarray(X), numbers("y", y))
         groups = self._checked_groups(X.shape[1])
         free, unit = self.bias == "free", float(column_scale(y[:, None])[0])
         # an orthogonal group, such as a profile of the season, stays so, and is eliminated fast; a

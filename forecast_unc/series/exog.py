@@ -135,6 +135,9 @@ def check_uncertainty(
     if stds:
         if (cov < 0).any():
             raise refusal(name, "hold no negative std", f"{cov.min():g}", known)
+        if (cov > LARGEST).any():
+            remedy = "Divide the column by a constant."
+            raise refusal(name, f"be at most {LARGEST:g}", f"{cov.max():g}", remedy)
         cov = np.diag(cov.ravel() ** 2)
     else:
         check_covariance(name, cov)

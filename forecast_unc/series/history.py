@@ -11,6 +11,7 @@ from pandas.tseries.offsets import CustomBusinessDay
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Flags
+from forecast_unc.errors import ArgumentError
 from forecast_unc.series import times
 from forecast_unc.series.exog import check_exog, check_uncertainty
 from forecast_unc.series.values import check_follows, check_series, check_y_std
@@ -111,7 +112,13 @@ class History:
 
     def followed_by(self, y_new: pd.Series[Any], exog: object = None, y_std: object = None) -> Self:
         """The history with its outliers and the values that came next, without a gap."""
-        series = check_follows(y_new, self.index)
+        try:
+            series = check_follows(y_new, self.index)
+        except ArgumentError as error:
+            late = (
+                "Values that were revised or came late: model = model.apply(corrected), with the "
+            )
+            raise error.but(context=f"{late}whole corrected series.") from None
         values, _ = check_series(series, "y_new", all_missing=True)
         regressors = check_exog(exog, series.index, self.columns, "y_new")
         stds = check_y_std(y_std, values, series.index, "y_new")

@@ -133,8 +133,8 @@ def check_y_std(y_std: object, values: Array, index: pd.Index, name: str = "y") 
         remedy = "Convert it with pd.to_numeric(y_std)."
         raise refusal("y_std", "be numeric", f"dtype {y_std.dtype}", remedy, TypeError)
     stds = np.where(np.isnan(values), 0.0, y_std.to_numpy(dtype=np.float64, na_value=np.nan))
-    if (first := first_true(~((stds >= 0.0) & np.isfinite(stds)))) is not None:
-        must = f"be finite and not negative where {name} is observed"
+    if (first := first_true(~((stds >= 0.0) & (stds <= LARGEST)))) is not None:
+        must = f"be from 0 to {LARGEST:g} where {name} is observed"
         remedy = f"Give 0 for an exact value, or make {name} missing there."
         raise refusal("y_std", must, f"{stds[first]} at {format_time(index, first)}", remedy)
     return stds

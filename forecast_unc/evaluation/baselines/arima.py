@@ -67,8 +67,9 @@ class SARIMAX(Baseline):
     max_seasonal_order: int = 1
 
     def _learn(self, values: Array, exog: Array) -> float:
-        check_whole("max_order", self.max_order, 0, "2 is enough for most series.")
-        check_whole("max_seasonal_order", self.max_seasonal_order, 0, "1 is enough for most.")
+        remedy = "1 is enough for most."
+        self._most = check_whole("max_order", self.max_order, 0, "2 is enough for most series.")
+        self._most_seasonal = check_whole("max_seasonal_order", self.max_seasonal_order, 0, remedy)
         self._center, self._unit = float(np.nanmean(values)), float(np.nanstd(values))
         self._exog_center, self._exog_unit = exog.mean(axis=0), exog.std(axis=0)
         flat = ~(self._exog_unit > 1e-12 * np.abs(exog).max(axis=0, initial=0.0))
@@ -145,7 +146,7 @@ class SARIMAX(Baseline):
                     fits[orders] = np.inf, np.empty(0)
             return fits[orders][0]
 
-        top, most = self.max_order, self.max_seasonal_order if self._m else 0
+        top, most = self._most, self._most_seasonal if self._m else 0
         highest = (top, d, top, most, D, most, int(d + D < 2))
         starts = [
             _Orders(p, d, q, min(P, most), D, min(Q, most), highest[-1])

@@ -67,13 +67,13 @@ class AutoReg(Baseline):
             with quiet():
                 order = ar_model.ar_select_order(values, most, ic=lags, trend="n", exog=regressors)
             lags = max(order.ar_lags or [0])
-        check_whole("lags", lags, 0, "'aic', 'bic' and 'hqic' choose the number.")
+        lags = check_whole("lags", lags, 0, "'aic', 'bic' and 'hqic' choose the number.")
         if lags > room:
             must = f"be at most {room} for {n} values"
             raise refusal("lags", must, f"{lags}", "Give more data, or fewer lags.")
         with quiet():
             fit = ar_model.AutoReg(values, lags, trend="n", exog=regressors).fit()
-        self.lags_ = self._least = int(lags)
+        self.lags_ = self._least = lags
         self.coef_, self._beta = np.split(np.asarray(fit.params, dtype=np.float64), [lags])
         return float(np.sqrt(fit.sigma2))
 

@@ -77,11 +77,11 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
         n, m = len(learned_from.y), self.seasonal_period
         if m is None:
             m = next((period for period in seasonal_periods(history.index) if 2 * period <= n), 1)
-        check_whole("seasonal_period", m, 1, "1 is no season.")
+        m = check_whole("seasonal_period", m, 1, "1 is no season.")
         if 2 * m > n:
             must = f"have at least {2 * m} values for a seasonal_period of {m}"
             raise refusal("y", must, f"{n}", "Give two whole seasons, or 1 for none.")
-        self.seasonal_period_ = int(m)
+        self.seasonal_period_ = m
         self.history_ = history
         self._offset = 0
         self.exog_columns_ = history.columns
@@ -137,7 +137,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
             must = f"be left out for {type(self).__name__}"
             remedy = "A choice of propagation and uncertain regressors are for Forecasters."
             raise refusal(name, must, f"{value!r}", remedy, TypeError)
-        _checks.check_steps(steps)
+        steps = _checks.check_steps(steps)
         self._check_takes_exog(exog)
         ahead = self.history_.future(steps, exog)
         model = copy.copy(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeGuard
@@ -10,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from forecast_unc import _checks
-from forecast_unc._checks import RandomState, check_whole, first_true, refusal
+from forecast_unc._checks import RandomState, check_whole, first_true, is_whole, refusal
 from forecast_unc.distributions.power import POWERS
 from forecast_unc.forecasting.choose.specification import MIN_ROWS, NOISES, Noise
 from forecast_unc.regression.gp import GPRegressor
@@ -21,7 +22,7 @@ from forecast_unc.series.seasons import seasons_in
 
 Auto = Literal["auto"]
 
-_LONGEST = 1_000_000  # steps of a season
+LONGEST = 1_000_000  # steps of a season
 _ALLOWED: dict[str, tuple[Any, ...]] = {
     "transform": ("auto", *POWERS),
     "prior_mean": ("auto", "zero", "last", "seasonal"),
@@ -58,24 +59,23 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         as_lags("differences", value_or(self.differences, ()), upto=False)
         period = self.seasonal_period
         if not is_auto(period) and period is not None:
-            periods: list[Any] = list(period) if isinstance(period, Iterable) else [period]
-            if not periods or not all(_is_whole(one) and one > 1 for one in periods):
+            periods: list[Any] = np.atleast_1d(np.asarray(period, dtype=object)).tolist()
+            if not periods or not all(is_whole(one) and one > 1 for one in periods):
                 remedy = "Use None for a series without a season."
                 must = "be a whole number of steps, at least 2, or several"
                 raise refusal("seasonal_period", must, repr(period), remedy, code="no season")
-            if max(periods) > _LONGEST:
+            if max(periods) > LONGEST:
                 remedy = "It counts steps of the series."
-                raise refusal("seasonal_period", f"be at most {_LONGEST:,}", repr(period), remedy)
+                raise refusal("seasonal_period", f"be at most {LONGEST:,}", repr(period), remedy)
             self._check_season_used(periods)
         for name, allowed in _ALLOWED.items():
             value = getattr(self, name)
             quoted = None in allowed and str(value).lower() == "none"
             remedy = "Pass None, without quotes." if quoted else "Leave it out if unsure."
             _checks.check_choice(name, value, allowed, remedy)
-        if self.lower is not None:
-            _checks.check_lower(self.lower)
+        lower = -np.inf if self.lower is None else _checks.check_lower(self.lower)
         if self.upper is not None:
-            _checks.check_upper(self.upper, self.lower)
+            _checks.check_upper(self.upper, lower)
         inputs = calendar_inputs_of(self)
         if not is_auto(inputs):
             check_calendar(inputs)
@@ -120,14 +120,14 @@ def as_lags(name: str, value: object, upto: bool) -> Sequence[int]:
     items: list[Any]
     if isinstance(value, np.ndarray) and value.ndim == 0:
         value = value.item()
-    if _is_whole(value):
+    if is_whole(value):
         if upto and value >= 1:
             return range(1, int(value) + 1)
         items = [value] if upto or value != 0 else []
     else:
         iterable = isinstance(value, Iterable) and not isinstance(value, str)
         items = list(value) if iterable else [value]  # type: ignore[call-overload]
-    valid = all(_is_whole(item) and item >= 1 for item in items)
+    valid = all(is_whole(item) and item >= 1 for item in items)
     if upto and (not valid or not items or len(set(items)) < len(items)):
         must = "be a positive whole number or distinct positive ones"
         raise refusal(name, must, repr(value), "Lag 1 is the previous value.")
@@ -145,6 +145,14 @@ def calendar_inputs_of(arguments: Arguments) -> Calendar:
 def calendar_effects_of(arguments: Arguments) -> tuple[str, ...]:
     """The words of the calendar that are effects, learned before any model."""
     return effects_apart(arguments.calendar)[1]
+
+
+def in_ints(arguments: Arguments) -> Arguments:
+    """The arguments with Python's ints for numpy's, which overflow."""
+    changed = copy.copy(arguments)
+    changed.exog_lags = int(arguments.exog_lags)
+    changed.max_train = None if arguments.max_train is None else int(arguments.max_train)
+    return changed
 
 
 def given_lags(arguments: Arguments) -> tuple[Sequence[int], tuple[int, ...]]:
@@ -187,10 +195,6 @@ def check_within(history: History, lower: float, upper: float) -> None:
             got = f"{end:g}, and y is {history.y[at]:g} at {history.time(at)}"
             remedy = f"Take a {other} one, or {name}={no_bound} for none."
             raise refusal(name, f"be {rule} every value of y", got, remedy, code=f"{name} of y")
-
-
-def _is_whole(value: object) -> TypeGuard[int]:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
 def _check_two_noises(regressor: BaseEstimator, noise: Noise) -> None:

@@ -228,7 +228,7 @@ def candidates(
         if not periods:
             fields["calendar"] = None
         if periods and periods == not_found:
-            fields["why"] += f"; the season of {periods[0]} is not significant"
+            fields["why"] += "; the season is kept as a hedge, though not significant"
         return Candidate(kind, periods, **fields)
 
     found = [of(row, regimes[row.regime]) for row in TABLE if row.regime in regimes]

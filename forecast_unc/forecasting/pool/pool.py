@@ -45,6 +45,8 @@ from forecast_unc.forecasting.pool.weights import (
 from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.times import format_time
 
+_LEAST_NAMED = 0.005  # weight of a model that `choices_` names: less would be 0 %
+
 MODELS: dict[type, type[FittedModel]] = {
     Specification: LaggedModel,
     SmoothingSpecification: SmoothingModel,
@@ -138,7 +140,7 @@ class Ensemble:
     @cached_property
     def weights(self) -> Array:
         """Weights of the models before the widths are known, which add up to 1, (k,)."""
-        votes = np.array([model.specification.weight for model in self.models])
+        votes = np.array([float(model.specification.weight) for model in self.models])
         if self.rules.averaging.by_width:
             # by the fourth power of errors inside the training part, and never nothing at all
             ratios = self.rolling.error_ratios(self.rules.averaging.look_ahead)
@@ -295,6 +297,12 @@ class Ensemble:
         return mean, np.sqrt(shares @ (variances + (means - mean) ** 2))
 
     @property
+    def smoothed(self) -> list[SmoothingSpecification]:
+        """Specifications of the models that are exponential smoothing."""
+        models = [one for one in self.models if isinstance(one, SmoothingModel)]
+        return [one.specification for one in models]
+
+    @property
     def at_bounds(self) -> tuple[float, float]:
         """Shares of the observed values that are at the lower and at the upper bound."""
         observed = self.history.y[~np.isnan(self.history.y)]
@@ -324,6 +332,8 @@ class Ensemble:
         lines, several = list[Note](), len(self.models) > 1
         shares = self.next_shares if several else [1.0]
         for number, (model, share) in enumerate(zip(self.models, shares, strict=True), start=1):
+            if 0.0 < share < _LEAST_NAMED:
+                continue
             out = "left out of the next step, as it diverges or is far too wide"
             part = f"weight {100 * share:.0f} %" if share > 0.0 else out
             label = f"model {number}, {part}" if several else "model"

@@ -140,9 +140,9 @@ class ReducedRankGPRegressor(ProcessRegressor):
         self._check_process(X, y, least_noise=1e-8)  # else roundoff of K - Q decides
         for name, allowed in _CHOICES.items():
             check_choice(name, getattr(self, name), allowed)
-        check_whole("n_support", self.n_support, 1, "200 is a good start.")
+        n_support = check_whole("n_support", self.n_support, 1, "200 is a good start.")
         if self.search_rows is not None:
-            least = max(2, min(n, self.n_support))
+            least = max(2, min(n, n_support))
             remedy = "The n_support centers are among them: None takes all rows."
             check_whole("search_rows", self.search_rows, least, remedy)
         Z, targets, units, _ = self._standardized(X, y)
@@ -152,7 +152,7 @@ class ReducedRankGPRegressor(ProcessRegressor):
             space_of = partial(self._search_space, units=units)
             given = self._learns_linear, space_of, self.objective, self.tol, rng
             learner = Learner(Z[some], targets[some], *given)
-            centers, found = learner.learn(self.n_support, self.support, self._independent_rest)
+            centers, found = learner.learn(n_support, self.support, self._independent_rest)
             self._end, self._start = (learner.space.free, found.theta), None
             self._set_optimum(found, units, len(some))
             if self.variance != "augmented":

@@ -263,7 +263,7 @@ class _Training(NamedTuple):
         rvm, center = self.rvm, self.center
         # no kicks before the end: length-scales that are still moving undo what they find
         n_kicks = 0 if rvm.adapt_lengthscales else None
-        fits = [self._fit(center, one, None, n_kicks) for one in range(rvm.n_restarts + 1)]
+        fits = [self._fit(center, one, None, n_kicks) for one in range(int(rvm.n_restarts) + 1)]
         best = max(fits, key=lambda fit: fit.objective)
         if not rvm.adapt_lengthscales:
             return best
@@ -319,6 +319,7 @@ class _Training(NamedTuple):
     ) -> SparseModel:
         """One start of the chosen algorithm on one design."""
         rvm, data = self.rvm, (Phi, self.t, self.noise)
+        most = int(rvm.max_iter)
         if rvm.prior == "shared":
             return batch.shared(*data)
         start = batch.random_start(Phi, self.t, 2.0 * (restart > 0), self.rng)
@@ -327,15 +328,15 @@ class _Training(NamedTuple):
                 if model is None and restart:
                     some = np.sort(self.rng.permutation(Phi.shape[1])[:50])
                     model = SparseModel(some, start[0][some], float(np.exp(start[1])), False, 0)
-                return SequentialTrainer(*data, self.rng, n_kicks, rvm.max_iter).fit(model)
+                return SequentialTrainer(*data, self.rng, n_kicks, most).fit(model)
             case "gradient":
-                return batch.direct(*data, start, rvm.max_iter)
+                return batch.direct(*data, start, most)
             case "subspace_em":
                 order = self.rng.permutation(Phi.shape[1])
                 data = Phi[:, order], self.t, self.noise
                 drawn = start[0][order], start[1]
-                model = batch.subspace_em(*data, drawn, rvm.budget, rvm.max_iter)
+                model = batch.subspace_em(*data, drawn, int(rvm.budget), most)
                 return model._replace(active=order[model.active]).sorted()
         step = batch.em_step if rvm.algorithm == "em" else batch.mackay_step
         evidence = Evidence.of(Phi, self.t)
-        return batch.fixed_point(evidence, self.noise, start, step, rvm.max_iter)
+        return batch.fixed_point(evidence, self.noise, start, step, most)

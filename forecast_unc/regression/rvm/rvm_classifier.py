@@ -128,8 +128,10 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         check_classification_targets(y)
         check_choice("algorithm", self.algorithm, ("sequential", "mackay"))
         estimator.check_lengthscales(self.lengthscales, X, "take them from the data")
-        for name, least in (("n_restarts", 0), ("max_iter", 1)):
+        n_restarts, max_iter = (
             check_whole(name, getattr(self, name), least, "Leave it out for the default.")
+            for name, least in (("n_restarts", 0), ("max_iter", 1))
+        )
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
             got = f"one class, {str(classes[0])!r}"
@@ -141,11 +143,11 @@ class RVMClassifier(ClassifierMixin, BaseEstimator):
         lengthscales = estimator.standard_lengthscales(self.lengthscales, Z, scale)
         with blas_threads(len(Z)):
             if self.lengthscales is None:
-                lengthscales *= _best_multiple(Z, labels, lengthscales, self.max_iter, rng)
+                lengthscales *= _best_multiple(Z, labels, lengthscales, max_iter, rng)
             Phi = design(Z, Z, lengthscales, False, True)
             most = 500 if self.algorithm == "sequential" else None
             machines = tuple(
-                _train(Phi, signs, self.n_restarts, self.max_iter, rng, most)
+                _train(Phi, signs, n_restarts, max_iter, rng, most)
                 for signs in _one_against_rest(labels)
             )
         self.classes_, self.machines_ = classes, machines

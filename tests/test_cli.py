@@ -219,7 +219,7 @@ WRONG = [
     ),
     ('ds,y\n1,"421,0 €"\n2,"389,5 €"\n', "--target", "'421,0 €' in column 'y' on line 2"),
     ("ds,y\n1,2..5\n", "--target", "'2..5' in column 'y' on line 2"),
-    ("ds,y\n2024-01-31,1\n,2\n", "column 'ds'", "NaT"),
+    ("ds,y\n2024-01-31,1\n,2\n", "--time", "nan in column 'ds' on line 3"),
 ]
 
 

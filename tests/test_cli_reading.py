@@ -307,7 +307,7 @@ UNSURE = [
     ("1.720,74", ["--decimal", ","], "If . separates thousands, pass --thousands ."),
     ("1.720.740", [], "If . separates thousands, pass --thousands . --decimal ,"),
     ("1.72", ["--decimal", ",", "--thousands", "."], "Correct the value."),
-    ("\u22125.97 kg", [], "Remove the unit kg."),
+    ("\u22125.97 kg", [], "Remove the unit kg, or pass --remove kg, which takes it off."),
     ("1\u20132", [], "Correct the value, or pass --missing 1-2 if it stands for none."),
 ]
 

@@ -171,7 +171,8 @@ IN_A_SHELL = [
     (
         DAILY[::-1],
         [],
-        f"column 'ds' must be in ascending order of time; got 2024-02-09 out of place. {ROW}",
+        "column 'ds' must be in ascending order of time; got 2024-02-09 out of place. Pass "
+        f"--sort. {ROW}",
     ),
     (
         DAILY.append(DAILY[3:4]),
@@ -203,7 +204,8 @@ IN_A_SHELL = [
         pd.date_range("2024-10-20", periods=300, freq="h", tz="Europe/Berlin").tz_localize(None),
         [],
         "column 'ds' must have unique times; got 2024-10-27 02:00:00 more than once. Aggregate the "
-        "duplicates. It may be the hour of which clocks went back.",
+        "duplicates. It may be the hour of which clocks went back. Then pass --zone Europe/Berlin, "
+        "or their zone.",
     ),
     (
         pd.date_range("2024-10-01", periods=60, tz="Europe/Berlin").tz_convert("UTC"),

@@ -29,6 +29,7 @@ from forecast_unc import (
     baselines,
     forecast_panel,
 )
+from forecast_unc.errors import ArgumentError
 from forecast_unc.evaluation.backtest import Backtest
 from forecast_unc.evaluation.folds import OWN_NAME
 from forecast_unc.panels import checkpoints, jobs
@@ -909,6 +910,30 @@ def test_a_run_that_is_broken_off_is_resumed(series, tmp_path, monkeypatch):
     frame.loc[3, "y"] += 1.0
     with pytest.raises(ValueError, match="output must be a directory without parts of another ca"):
         forecast_panel(frame, Never(), 3, output=folder)
+
+
+class Starts(LastValue):
+    """While it runs, another call is asked to write to the same folder."""
+
+    folder = None
+
+    def fit(self, y):
+        with pytest.raises(ArgumentError) as caught:
+            forecast_panel(long({"other": y}), Never(), 2, output=self.folder)
+        assert caught.value.rule == "be a directory to which no other call writes"
+        return super().fit(y)
+
+
+def test_two_calls_at_once_do_not_share_a_folder(series, tmp_path, monkeypatch):
+    monkeypatch.setattr(Starts, "folder", tmp_path)
+    forecast_panel(long({"a": series["a"]}), Starts(), 2, output=tmp_path)
+    assert [path.name[:11] for path in tmp_path.iterdir()] == ["part-00000-"]
+
+
+def test_an_output_without_a_name_is_refused(series):
+    with pytest.raises(ArgumentError) as caught:
+        forecast_panel(long(series), Never(), 2, output="")
+    assert (caught.value.argument, caught.value.got) == ("output", "''")
 
 
 def test_parts_that_are_not_whole_are_named(shops, tmp_path):

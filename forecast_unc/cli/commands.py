@@ -26,6 +26,7 @@ from forecast_unc._version import __version__
 from forecast_unc.cli import options as of
 from forecast_unc.cli import reading
 from forecast_unc.cli.messages import error_text, failure_text, note_text, notes_text, say
+from forecast_unc.cli.sources import STANDARD
 from forecast_unc.distributions import page
 from forecast_unc.distributions.export import nixtla_columns
 from forecast_unc.evaluation import backtest as backtests
@@ -231,7 +232,7 @@ def forecast(options: Any) -> int:
             ahead.plot(history=page.past(y, ahead.index, 4), coverage=options.coverage, ax=ax)
     if options.summary is not None:
         summary = _summary(model, ahead, loaded)
-        if options.summary == reading.STANDARD:
+        if options.summary == STANDARD:
             print(summary)
         else:
             with whole_file(options.summary) as unfinished:
@@ -281,7 +282,7 @@ def backtest(options: Any) -> int:
     lines = [scores.round(4).to_string(), f"\n{verdict(result)}", below]
     lines += [_NAIVE] if "naive_propagation" in names else []
     lines += [_NO_UNIT] if result.frame["scale"].isna().any() else []
-    print(*lines, sep="\n", file=sys.stderr if options.output == reading.STANDARD else sys.stdout)
+    print(*lines, sep="\n", file=sys.stderr if options.output == STANDARD else sys.stdout)
     if options.output is not None:
         reading.write_table(result.frame, options.output)
     if options.plot is not None:

@@ -14,7 +14,8 @@ import click
 
 from forecast_unc._checks import check_coverages, check_steps, check_whole, refusal
 from forecast_unc.cli.messages import option_of
-from forecast_unc.cli.reading import STANDARD, check_table, read_holidays
+from forecast_unc.cli.reading import check_table, read_holidays
+from forecast_unc.cli.sources import STANDARD
 from forecast_unc.distributions.power import POWERS
 from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.folds import COMPARED, percent
@@ -150,6 +151,33 @@ DATA: list[click.Parameter] = [
             "and the day cannot be told from the month",
         ),
         Option(
+            "--time-unit",
+            "UNIT",
+            "what numbers as times are: s, ms, us or ns since 1970, excel (days of spreadsheets), "
+            "year (such as 1958.25), or count (whole numbers that count)",
+            type=click.Choice(["s", "ms", "us", "ns", "excel", "year", "count"]),
+        ),
+        Option(
+            "--zone",
+            "ZONE",
+            "time zone of the times, such as Europe/Berlin: the hour that clocks repeat is told "
+            "apart by its order; times with an offset from UTC are converted",
+        ),
+        Option(
+            "--to-period",
+            "PERIOD",
+            "take each time as the month (M) that it lies in, quarter (Q), year (Y), week (W), day "
+            "(D) or hour (h), such as months that are dated by their 15th",
+        ),
+        Option("--sort", "", "sort the rows by time, such as newest first", is_flag=True),
+        Option(
+            "--wide",
+            "",
+            "several values stand in a row: columns of months beside one of years, columns of "
+            "times beside --id, or, with --id NAME, each column a series",
+            is_flag=True,
+        ),
+        Option(
             "--id",
             "COLUMN",
             "column that names the series of each row; each series is forecast by itself",
@@ -172,6 +200,29 @@ DATA: list[click.Parameter] = [
             'value that means "missing", such as -99.99 (an empty field always does)',
             multiple=True,
         ),
+        Option("--skip", "N", "lines above the header", type=click.IntRange(0), default=0),
+        Option(
+            "--units",
+            "N",
+            "lines below the header that hold units and the like (default: 0)",
+            type=click.IntRange(0),
+            default=0,
+        ),
+        Option("--skip-end", "N", "lines below the table", type=click.IntRange(0), default=0),
+        Option(
+            "--drop",
+            "VALUE",
+            "leave out rows whose time is this, such as Total",
+            multiple=True,
+        ),
+        Option("--names", "NAMES", "names of the columns of a file without a header, as ds,y"),
+        Option(
+            "--remove",
+            "TEXT",
+            "text beside numbers that is taken off, such as $ or %",
+            multiple=True,
+        ),
+        Option("--encoding", "NAME", "encoding of the text, such as cp1252 (default: UTF-8)"),
         Option(
             "--comment",
             "CHARACTER",

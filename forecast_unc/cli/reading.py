@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import importlib
 import re
+import shlex
 import sys
 import warnings
+from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial
 from io import BytesIO
@@ -15,19 +17,49 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.api.types import is_numeric_dtype
+from pandas.api.types import (
+    is_datetime64_any_dtype,
+    is_float_dtype,
+    is_integer_dtype,
+    is_numeric_dtype,
+)
 
 from forecast_unc._checks import first_true, refusal
 from forecast_unc._files import whole_file
 from forecast_unc._typing import Array
+from forecast_unc.cli.dates import ambiguous, formats, parsed_as, read_periods, starts
+from forecast_unc.cli.layout import (
+    layout,
+    month_text,
+    part_of_date,
+    time_columns,
+    value_columns,
+    wide_columns,
+)
+from forecast_unc.cli.mending import FileError, advised
+from forecast_unc.cli.sources import STANDARD, as_text, blanked, read_bytes, unpacked
 from forecast_unc.distributions.export import first_instants
 from forecast_unc.errors import InvalidArgument
-from forecast_unc.series.times import format_time, future_index, on_grid, regular_index
+from forecast_unc.series.times import (
+    AT_CLOCK_CHANGE,
+    UnevenTimesError,
+    epoch_unit,
+    format_time,
+    future_index,
+    on_grid,
+    regular_index,
+)
+from forecast_unc.series.values import native
 
-STANDARD = Path("-")  # standard input or output
-_WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")  # how .xlsx and .xls start
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
+_MOST_OF_YEAR = {"quarter": 4, "week": 53, "day_of_year": 366}
+_UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # since 1970, by the second
 _JOINED = "ds"  # name of times that are made of several columns
+_LONGEST_CELL = 500  # characters
+# Numbers that stand for a missing value in files of sensors and weather services.
+_SENTINELS = {-99.0, -99.9, -99.99, -200.0, -999.0, -999.9, -999.99, -9999.0, -9999.9,
+              -9999.99, -99999.0, -32768.0, 999.0, 999.9, 999.99, 9999.0, 9999.9,
+              9999.99, 99999.0, 999999.0}  # fmt: skip
 _GROUPED = r"[+-]?\d{{1,3}}({0}\d{{3}})+({1}\d*)?"  # 1,234.50, of two marks
 _NUMBER = r"([^\d+-]*?)\s*[+-]?\d[\d.,'\s]*?\s*(\D*?)\.?"  # of any style, beside a unit
 _MINUS = {0x2212: "-", 0x2013: "-"}  # a minus and an en dash of typesetting
@@ -40,28 +72,25 @@ class _Table:
     def __init__(self, option: str, path: Path, options: Any) -> None:
         self.options = options
         self.option = option
-        self.name = str(path)
-        self.source: Path | bytes = path
-        if path == STANDARD:
-            self.name, self.source = "standard input", sys.stdin.buffer.read()
-        elif not path.is_file():  # such as <(...) of a shell, which can be read once
-            self.source = path.read_bytes()
-        if isinstance(self.source, bytes):
-            self.start = self.source[:4]
-        else:
-            with path.open("rb") as file:
-                self.start = file.read(4)
-        if self.start in _WORKBOOKS and path.suffix.lower() != ".zip":
-            got = f"{self.name}, an Excel workbook"
-            raise refusal(option, "be a CSV file", got, "Save it as CSV UTF-8.")
-        self.is_csv = self.start != b"PAR1" and not is_parquet(path)
+        self.name = "standard input" if path == STANDARD else str(path)
+        contents = vars(options).setdefault("contents", {})  # what is read again, by an option
+        content = contents.get(option)
+        if content is None:
+            content = contents[option] = unpacked(option, self.name, read_bytes(path))
+        self.source: bytes = content
+        self.rows: Any = None  # of the file, of each row of the frame; None: all
+        self.is_csv = not content.startswith(b"PAR1") and not is_parquet(path)
         self.frame = self._from_csv(option) if self.is_csv else self._from_parquet(option)
         if self.frame.empty:
             got = f"none in {self.name}"
             raise refusal(option, "hold rows", got, "Write one row for each time.")
+        if options.wide:
+            self._make_long()
+        if options.drop:
+            self._drop()
 
-    def _opened(self) -> Any:
-        return BytesIO(self.source) if isinstance(self.source, bytes) else self.source
+    def _opened(self) -> BytesIO:
+        return BytesIO(self.source)
 
     def _from_parquet(self, option: str) -> pd.DataFrame:
         _check_pyarrow(option, self.name)
@@ -70,7 +99,7 @@ class _Table:
         except (ValueError, OSError, NotImplementedError) as error:
             got = f"{self.name}: {error}"
             raise refusal(option, "be a Parquet file", got, "Write it anew.") from error
-        return frame.reset_index(drop=None in frame.index.names)
+        return native(frame.reset_index(drop=None in frame.index.names))
 
     def _from_csv(self, option: str) -> pd.DataFrame:
         sep = self.options.sep
@@ -90,6 +119,9 @@ class _Table:
             if decimal == ".":  # by default
                 got, remedy = "'.', the default of --decimal", "Give --decimal , as well."
             raise refusal("--thousands", "be another mark than --decimal", got, remedy)
+        start = self.source[:1]
+        self.source = as_text(option, self.name, self.source, self.options.encoding)
+        self.source = blanked(self.source, self.options)
         read: Any = partial(
             pd.read_csv,
             sep="\t" if sep == "\\t" else sep,
@@ -98,97 +130,345 @@ class _Table:
             skipinitialspace=True,
             low_memory=False,  # types of whole columns
         )
+        if self.options.names is not None:
+            read = partial(read, names=self.options.names.split(","), header=None)
         self._read = read
         try:
             frame: pd.DataFrame = read(self._opened())
+            if not isinstance(frame.index, pd.RangeIndex) and frame.iloc[:, -1].isna().all():
+                self._read = partial(read, index_col=False)  # rows that end in a separator
+                frame = self._read(self._opened())
             if frame.isna().all(axis=1).any():  # such as ;; below the table of a spreadsheet
                 lines = self._lines()
-                self._read = partial(read, skiprows=lines.index[lines == ""])
+                self._read = partial(self._read, skiprows=lines.index[lines == ""])
                 frame = self._read(self._opened())
         except (ValueError, EOFError) as error:
             remedy, got = "Look at its first lines.", f"{self.name}: {str(error).strip()}"
-            if comment is None and self.start.startswith(b"#"):
-                remedy = "Skip its comments with --comment '#'."
-            elif isinstance(error, UnicodeDecodeError):
-                got = f"{self.name}, not in UTF-8"
-                remedy = "Save it as UTF-8, which is called CSV UTF-8 in Excel."
-            elif not self.start:
+            must = "be a CSV file with a header"
+            if comment is None and start == b"#":
+                raise FileError(
+                    option, must, got, "Skip its comments with {}.", {"comment": "#"}
+                ) from error
+            if not start:
                 got = f"{self.name}, which is empty"
                 remedy = "Look at the program that should have written it."
-            raise refusal(option, "be a CSV file with a header", got, remedy) from error
+            elif found := self._layout():
+                raise FileError(option, must, got, "Pass {}.", found) from error
+            raise refusal(option, must, got, remedy) from error
         if not isinstance(frame.index, pd.RangeIndex):
             must = "have as many values in each row as names in the header"
-            remedy = self._hint(frame) or "Name every column."
-            raise refusal(option, must, f"more {self.place(0)}", remedy)
-        frame = frame.rename(columns=str.strip)
+            got, found = f"more {self.place(0)}", self._layout()
+            if found:
+                raise FileError(option, must, got, self._advice(found), found)
+            raise refusal(option, must, got, "Name every column.")
+        frame = frame.rename(columns=lambda name: str(name).strip())
         first = frame.columns.str.extract(r"(.*)\.\d+$", expand=False)
         if first.isin(frame.columns).any():  # y and y.1, as pandas calls the second y
             header = self._read(self._opened(), header=None, nrows=1, dtype=str).iloc[0].dropna()
             if header.duplicated().any():
                 got = f"{header[header.duplicated()].iloc[0]!r} twice in {self.name}"
+                if "skip" in (found := self._layout()):
+                    raise FileError(option, "have distinct columns", got, "Pass {}.", found)
                 raise refusal(option, "have distinct columns", got, "Rename one.")
         return frame
 
+    def _layout(self) -> dict[str, Any]:
+        """Options by which the table of the file is found; {} if none are needed."""
+        if not self.is_csv or self.options.wide or self.options.names is not None:
+            return {}
+        if self.options.comment is None and self.source.lstrip().startswith(b"#"):
+            return {"comment": "#"}
+        found = layout(self.source, self.options.sep, self.options.comment)
+        return {
+            k: v
+            for k, v in found.items()
+            if k not in ("skip", "skip_end") or v != vars(self.options)[k]
+        }
+
+    def _advice(self, found: Mapping[str, Any]) -> str:
+        """Advice on the options of a layout, with {} for them."""
+        if "comment" in found:
+            return "Skip its comments with {}."
+        if found.get("sep") == ";":
+            return "If semicolons separate the columns, pass {}, and --decimal , for 1,5."
+        return "If tabs separate the columns, pass {}." if found.get("sep") == "\\t" else "Pass {}."
+
     def _text(self, name: str) -> pd.Series[Any]:
         """A column of a CSV file as it is written; empty cells alone are missing."""
+        if self.options.wide:
+            return self.frame[name].astype(object)
         at, as_text = self.frame.columns.get_loc(name), {"dtype": str, "keep_default_na": False}
         text: pd.Series[Any] = self._read(self._opened(), usecols=[at], **as_text).iloc[:, 0]
+        text = text if self.rows is None else text.take(self.rows).reset_index(drop=True)
         return text.mask(text == "")
 
-    def _hint(self, frame: pd.DataFrame) -> str:
-        """The remedy for names of columns that look as if a wrong character separated them."""
-        names = "".join(map(str, frame.columns))
-        if self.is_csv and names.startswith("#"):
-            return "Skip its comments with --comment '#'."
-        if self.is_csv and self.options.sep == ",":
-            if ";" in names:
-                return (
-                    "If semicolons separate the columns, pass --sep ';', and --decimal , for 1,5."
-                )
-            if "\t" in names:
-                return "If tabs separate the columns, pass --sep '\\t'."
-        return ""
+    def _make_long(self) -> None:
+        """One value a row: of columns of months or times, or of columns that are series."""
+        frame = self.frame
+        if self.is_csv:
+            frame = self._read(self._opened(), dtype=str, keep_default_na=False)
+            frame = frame.rename(columns=lambda name: str(name).strip())
+        kind, columns = wide_columns(frame)
+        time, id_col = self.options.time[0], self.options.id
+        if kind == "":
+            columns = value_columns(self.frame, [*self.options.time, *filter(None, [id_col])])
+            kept = [name for name in self.options.time if name in frame]
+            if not kept:
+                self.column("--time", time)
+        else:
+            kept = [name for name in frame.columns if name not in columns]
+        values = frame[columns].to_numpy(dtype=object)
+        values[values == ""] = np.nan
+        n, k = values.shape
+        long = frame[kept].loc[np.repeat(np.arange(n), k)].reset_index(drop=True)
+        names = pd.Series(np.tile(np.array(columns, dtype=object), n))
+        if kind == "months":
+            year = next((c for c in kept if part_of_date(c) == "year"), kept[0] if kept else None)
+            if year is None:
+                raise refusal("--wide", "have a column of years", "none", "Add one.")
+            years = pd.to_numeric(long.pop(year), errors="coerce").astype("Int64").astype(str)
+            long[time] = years + "-" + names.map(month_text)
+        elif kind == "times":
+            counted = names.str.extract(r"^[A-Za-z]+_?(\d+)$")[0]
+            long[time] = counted if counted.notna().all() else names
+            if counted.notna().all():
+                long[time] = long[time].astype(int)
+        else:
+            long["series" if id_col is None else id_col] = names
+        long[self.options.target] = pd.Series(values.ravel(), dtype=object)
+        gone = long[self.options.target].isna().to_numpy().reshape(n, k)
+        keep = np.ones((n, k), dtype=bool)
+        if kind:  # what is empty before the first and after the last value of a series
+            whole = gone if kind == "times" or id_col else gone.reshape(1, -1)
+            keep = ~(np.logical_and.accumulate(whole, axis=1)
+                     | np.logical_and.accumulate(whole[:, ::-1], axis=1)[:, ::-1])  # fmt: skip
+        kept_rows = np.flatnonzero(keep.ravel())
+        self.rows = np.repeat(np.arange(n), k)[kept_rows]
+        self.frame = long.take(kept_rows).reset_index(drop=True)
+        if id_col is None and ((n > 1 and kind == "times") or not kind):
+            ids = [name for name in kept if name not in self.options.time] or ["series"]
+            must, got = "be given for a wide table of several series", "none"
+            raise FileError("--id", must, got, "Pass {}.", {"id": str(ids[0])})
+
+    def _drop(self) -> None:
+        """Leave out the rows whose time is one of --drop."""
+        text = self.column("--time", self.options.time[0])
+        if self.is_csv and not self.options.wide:
+            text = self._text(self.options.time[0])
+        kept = np.flatnonzero(~text.fillna("").astype(str).str.strip().isin(self.options.drop))
+        self.rows = kept if self.rows is None else self.rows[kept]
+        self.frame = self.frame.take(kept).reset_index(drop=True)
+        for name in self.frame.columns:
+            if not is_numeric_dtype(self.frame[name].dtype):
+                numbers = self._typed(self.frame[name])
+                self.frame[name] = self.frame[name] if numbers is None else numbers
+
+    def _typed(self, column: pd.Series[Any]) -> pd.Series[Any] | None:
+        """A column of text as numbers, as pandas would have read it without rows that went."""
+        if not self.is_csv:
+            return None
+        try:
+            numbers: pd.Series[Any] = pd.to_numeric(column.astype(object))
+        except (ValueError, TypeError):
+            return None
+        return numbers
 
     def column(self, option: str, name: str) -> pd.Series[Any]:
         """A column that an option names, or an error that lists those there are."""
         if name in self.frame:
             return self.frame[name]
-        remedy = f"The file has {', '.join(map(repr, self.frame.columns))}. "
-        must = f"name a column of {self.name}"
-        raise refusal(option, must, repr(name), (remedy + self._hint(self.frame)).rstrip())
+        columns = [str(each) for each in self.frame.columns]
+        listed = f"The file has {', '.join(map(repr, columns))}."
+        must, also = f"name a column of {self.name}", ""
+        found = self._layout()
+        advice = self._advice(found)
+        if not found:
+            found, also = self._other_columns(option, name)
+            advice = "Pass {}."
+        if found:
+            raise FileError(option, must, repr(name), f"{listed} {advice}", found, also)
+        raise refusal(option, must, repr(name), listed)
+
+    def _other_columns(self, option: str, name: str) -> tuple[dict[str, Any], str]:
+        """Columns that an option may name instead, and what to say of others."""
+        options = self.options
+        same = [c for c in self.frame.columns if str(c).strip().lower() == name.strip().lower()]
+        one = "time" if option == "--time" else option.removeprefix("--")
+        if same and (one != "time" or len(options.time) == 1):
+            return {one: (str(same[0]),) if one == "time" else str(same[0])}, ""
+        if option not in ("--time", "--target") or self.option != "data":
+            return {}, ""
+        kind, _ = wide_columns(self.frame)
+        if kind and not options.wide and options.time[0] not in self.frame:
+            return {"wide": True}, ""
+        times = time_columns(self.frame)
+        if option == "--time":
+            return ({"time": times}, "") if times and len(options.time) == 1 else ({}, "")
+        values = value_columns(self.frame, [*options.time, *filter(None, [options.id])])
+        also = ""
+        if len(values) > 1:
+            also = f"--target may also be {', '.join(map(repr, values[1:]))}; --wide --id series "
+            also += "forecasts each."
+        return ({"target": values[0]}, also) if values else ({}, "")
 
     def numbers(self, option: str, name: str) -> Array:
         """Values (n,) of a column that an option names, NaN where missing; or an error."""
         column = self.column(option, name)
+        self._check_cells(option, column)
         missing = [word.translate(_MINUS) for word in self.options.missing]
         text, is_text = column.astype(str).str.strip(), not is_numeric_dtype(column.dtype)
-        text = text.str.translate(_MINUS) if is_text else text
+        if is_text:
+            text = self._stripped(text.str.translate(_MINUS))
         values = pd.to_numeric(self._with_points(text) if is_text else column, errors="coerce")
         numbers = pd.to_numeric(pd.Series(missing, dtype=object), errors="coerce").dropna()
         gone = column.isna() | text.isin(missing) | values.isin(numbers.astype(float))
         wrong = values.isna() & ~gone
         if wrong.any() or pd.api.types.is_bool_dtype(column.dtype):
-            row = int(wrong.to_numpy().argmax())
-            got = f"{column.tolist()[row]!r} in column {name!r} {self.place(row)}"
-            remedy = f"Correct the value, or pass --missing {text[row]} if it stands for none."
-            if beside := re.fullmatch(_NUMBER, str(text[row])):
-                unit = beside[1] or beside[2]
-                remedy = f"Remove the unit {unit}." if unit else "Correct the value."
-            mark = "," if self.options.decimal == "." else "."
-            if re.fullmatch(self._grouped(mark), str(text[row])):
-                remedy = f"If {mark} separates thousands, pass --thousands {mark}"
-            elif self.options.decimal == "." and re.fullmatch(self._grouped("."), str(text[row])):
-                remedy = "If . separates thousands, pass --thousands . --decimal ,"
-            elif re.fullmatch(_WITH_COMMA, str(text[row])) and self.options.decimal == ".":
-                remedy = "If the comma is the decimal mark, pass --decimal ,"
-                remedy += " --thousands ." if "." in str(text[row]) else ""
-            elif option == "--exog" and text[~gone].nunique() == 2:
-                remedy = "Write the column as 0 and 1."
-            raise refusal(option, "hold numbers", got, remedy)
+            self._refuse_number(option, column, text, wrong, gone)
         given: Array = values.to_numpy(dtype=np.float64, na_value=np.nan)
         if not is_text:
             self._warn_of_thousands(name, values[~gone])
+        self._warn_of_sentinels(name, given[~gone])
         return np.where(gone, np.nan, given)
+
+    def _stripped(self, text: pd.Series[str]) -> pd.Series[str]:
+        """Text of numbers without what --remove takes off, before or after them."""
+        for word in self.options.remove:
+            marked = text.str.startswith(word) | text.str.endswith(word)
+            text = text.mask(marked, text.str.removeprefix(word).str.removesuffix(word).str.strip())
+            signed = text.str.match(r"[+-]\s*\D") & text.str.slice(1).str.strip().str.startswith(
+                word
+            )
+            rest = text.str.slice(1).str.strip().str.removeprefix(word).str.strip()
+            text = text.mask(signed, text.str.slice(0, 1) + rest)
+        return text
+
+    def _check_cells(self, option: str, column: pd.Series[Any]) -> None:
+        """Raise for a cell of many characters, or of several values."""
+        if is_numeric_dtype(column.dtype) or column.dtype.kind not in "OU":
+            return
+        lists = column.map(lambda cell: isinstance(cell, (list, tuple, dict, np.ndarray)))
+        if lists.any():
+            row = int(lists.to_numpy().argmax())
+            got = (
+                f"{len(column[row])} values in one cell of column {column.name!r} {self.place(row)}"
+            )
+            remedy = (
+                f"Write one row for each time, as frame.explode({column.name!r}) of pandas does."
+            )
+            raise refusal(option, "hold one number in each row", got, remedy)
+        lengths = column.map(lambda cell: len(cell) if isinstance(cell, str) else 0)
+        long = lengths > _LONGEST_CELL
+        if long.any():
+            row = int(long.to_numpy().argmax())
+            cell = column[row]
+            got = f"{cell[:60]!r} and {len(cell) - 60:,} more characters {self.place(row)}"
+            remedy = "Correct the cell; a quotation mark may be missing."
+            raise refusal(option, "hold short cells", got, remedy)
+
+    def _refuse_number(
+        self,
+        option: str,
+        column: pd.Series[Any],
+        text: pd.Series[str],
+        wrong: pd.Series[bool],
+        gone: pd.Series[bool],
+    ) -> None:
+        """Raise for the first cell that is no number, with what all such cells need."""
+        row = int(wrong.to_numpy().argmax())
+        first = str(text[row])
+        got = f"{column.tolist()[row]!r} in column {column.name!r} {self.place(row)}"
+        must = "hold numbers"
+        if wrong.any() and (found := self._rows_apart(wrong, column)):
+            raise FileError(option, must, got, "Pass {}.", found)
+        mark = "," if self.options.decimal == "." else "."
+        one_mark = text[~gone].str.fullmatch(r"[+-]?\d{1,3}(\.\d{3})*,\d+|[+-]?\d+(,\d*)?").all()
+        odd = {" ": r"[+-]?\d{1,3}( \d{3})+", "\xa0": "[+-]?\\d{1,3}(\xa0\\d{3})+",
+               "\u202f": "[+-]?\\d{1,3}(\u202f\\d{3})+", "'": r"[+-]?\d{1,3}('\d{3})+",
+               "\u2019": "[+-]?\\d{1,3}(\u2019\\d{3})+"}  # fmt: skip
+        spaced = next((one for one, form in odd.items() if re.match(form, first)), None)
+        decimal = self.options.decimal
+        is_plain = decimal == "."
+        with_commas = text[~gone].str.fullmatch(r"[+-]?\d*,\d*").any() or re.fullmatch(
+            _WITH_COMMA, first
+        )
+        three = (
+            text[~gone].str.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?|[+-]?\d{1,3}(\.\d*)?").all()
+        )
+        if spaced is not None and self.options.thousands is None:
+            found = {"thousands": spaced}
+            if text.str.contains(r"\d,\d{1,2}$").any() and is_plain:
+                found["decimal"] = ","
+            raise FileError(option, must, got, "If it separates thousands, pass {}", found)
+        if re.fullmatch(self._grouped(mark), first) and (three or not is_plain):
+            found = {"thousands": mark}
+            raise FileError(option, must, got, f"If {mark} separates thousands, pass {{}}", found)
+        if is_plain and re.fullmatch(self._grouped("."), first):
+            found = {"thousands": ".", "decimal": ","}
+            raise FileError(option, must, got, "If . separates thousands, pass {}", found)
+        if is_plain and with_commas and (one_mark or re.fullmatch(_WITH_COMMA, first)):
+            found = {"decimal": ","}
+            if text.str.contains(r"\d\.\d{3}(?:\D|$)").any():
+                found["thousands"] = "."
+            raise FileError(option, must, got, "If the comma is the decimal mark, pass {}", found)
+        if option == "--exog" and text[~gone].nunique() == 2:
+            raise refusal(option, must, got, "Write the column as 0 and 1.")
+        words = list(dict.fromkeys(text[wrong]))
+        if 0 < len(words) <= 6 and not any(re.search(r"\d", word) for word in words):
+            advice = "Correct the value, or pass {} if it stands for none."
+            raise FileError(option, must, got, advice, {"missing": tuple(words)})
+        beside = re.fullmatch(_NUMBER, first)
+        unit = beside and (beside[1] or beside[2])
+        if unit and unit not in ("<", ">", "(") and self.is_csv:
+            units = {
+                (m[1] or m[2]).strip() for cell in words[:200] if (m := re.fullmatch(_NUMBER, cell))
+            }
+            if (
+                not {each.upper() for each in units} & {"K", "M", "B", "BN", "MN", "T"}
+                or len(units) == 1
+            ):
+                remedy = f"Remove the unit {unit}, or pass {{}}, which takes it off."
+                raise FileError(option, must, got, remedy, {"remove": (unit,)})
+        remedy = f"Correct the value, or pass --missing {first} if it stands for none."
+        remedy = (
+            (f"Remove the unit {unit}." if unit else "Correct the value.") if beside else remedy
+        )
+        raise refusal(option, must, got, remedy)
+
+    def _rows_apart(self, wrong: pd.Series[bool], column: pd.Series[Any]) -> dict[str, Any]:
+        """Options that leave out wrong rows if they are units, footers, totals or headers again."""
+        rows, n = np.flatnonzero(wrong.to_numpy()), len(wrong)
+        if not self.is_csv or len(rows) > max(30, n // 4) or n - len(rows) < 2:
+            return {}
+        texts = column.astype(object).iloc[rows]
+        if (texts.astype(str).str.strip() == str(column.name)).all():
+            time = str(self.options.time[0])
+            return {"drop": (time,)} if time in self.frame else {}
+        words = [str(cell) for cell in texts]
+        at_top = rows[0] == 0 and rows[-1] == len(rows) - 1 < 2
+        if at_top and not self.options.units and not self.options.wide:
+            others = self.frame.iloc[rows].astype(str).to_numpy().ravel()
+            if not any(re.search(r"\d", word) for word in [*words, *others]):
+                return {"units": len(rows)}
+        return {}
+
+    def _warn_of_sentinels(self, name: str, values: Array) -> None:
+        """Warn of a sentinel that occurs often and far from all other values."""
+        if len(values) < 10:
+            return
+        for extreme, side in ((values.min(), 1.0), (values.max(), -1.0)):
+            others = values[values != extreme]
+            n = len(values) - len(others)
+            if n < 3 or len(others) < 3 or extreme not in _SENTINELS:
+                continue
+            spread = np.ptp(others)
+            apart = side * (others.min() - extreme) if side > 0 else extreme - others.max()
+            if apart > max(spread, 1.0) * 0.5 and (extreme < 0) == (side > 0):
+                warnings.warn(
+                    f"column {name!r} holds {extreme:g} {n} times, and else from {others.min():g} "
+                    f"to {others.max():g}. Pass --missing {extreme:g} if it stands for none.",
+                    stacklevel=2,
+                )
 
     def _warn_of_thousands(self, name: str, values: pd.Series[float]) -> None:
         """Warn of numbers that all look like 1.360 or 980, of which pandas makes 1.36 and 980."""
@@ -228,14 +508,36 @@ class _Table:
     def times(self) -> pd.Index[Any]:
         """The times of all rows, in any order: dates, periods or whole numbers; or an error."""
         columns = [self.column("--time", name) for name in self.options.time]
+        for column in columns:
+            self._check_cells("--time", column)
+        return _converted(self._times(columns), self.options)
+
+    def _times(self, columns: list[pd.Series[Any]]) -> pd.Index[Any]:
         if len(columns) == 1:
             return _from_one(self, columns[0])
         if all(is_numeric_dtype(column.dtype) for column in columns):
             return _from_parts(self, columns)
+        date, *others = columns
+        clock = others[0]
+        is_clock = re.match(r"(?i)time|zeit", str(clock.name)) or part_of_date(clock.name) == "hour"
+        if is_integer_dtype(clock.dtype) and (is_clock or clock.max() <= 24) and len(others) == 1:
+            return _with_hours(self, _from_one(self, date), others[0])
         text = pd.concat(columns, axis=1).astype(str).agg(" ".join, axis=1)
         return _from_one(self, text.rename(_JOINED))
 
-    def rows(self) -> pd.DataFrame:
+    def id_column(self, times: pd.Index[Any]) -> str | None:
+        """A column of text by which rows of the same time differ."""
+        for name in self.frame.columns[:100]:
+            column = self.frame[name]
+            if name not in (*self.options.time, self.options.target) and not is_float_dtype(
+                column.dtype
+            ):
+                pairs = pd.DataFrame({"id": column.array, "time": times.array})
+                if not pairs.duplicated().any() and 2 * column.nunique() <= len(column):
+                    return str(name)
+        return None
+
+    def rows_of_panel(self) -> pd.DataFrame:
         """The id, the time and the regressors of all rows of a panel."""
         id_col = self.options.id
         ids = self.column("--id", id_col)
@@ -262,16 +564,27 @@ class _Table:
         )["text"].str.strip(marks)
         return lines
 
+    def lines_after(self, row: int) -> int:
+        """Lines of the file from a row on, blank ones counted but for those at its end."""
+        row = row if self.rows is None else int(self.rows[row])
+        lines = self._lines()
+        skipped = lines == ""
+        if self.options.comment is not None:
+            skipped |= lines.str.startswith(self.options.comment)
+        first = int(lines.index[~skipped][row + (self.options.names is None)])
+        return int(lines.index[lines != ""][-1]) - first + 1
+
     def place(self, row: int) -> str:
         """Place of a row: the line of a CSV file, blank ones and comments counted."""
         of = "" if self.option == "data" else f" of {self.name}"
         if not self.is_csv:
             return f"in row {row + 1}{of}"
+        row = row if self.rows is None else int(self.rows[row])
         lines = self._lines()
         skipped = lines == ""
         if self.options.comment is not None:
             skipped |= lines.str.startswith(self.options.comment)
-        return f"on line {int(lines.index[~skipped][row + 1]) + 1}{of}"
+        return f"on line {int(lines.index[~skipped][row + (self.options.names is None)]) + 1}{of}"
 
 
 def time_column(options: Any) -> str:
@@ -286,10 +599,27 @@ def _named_times(options: Any) -> str:
 
 def read_series(options: Any) -> tuple[pd.Series[float], pd.DataFrame | None]:
     """One series on a regular index, NaN in rows that --freq adds, and its regressors."""
+    return advised(_series, options)
+
+
+def _series(options: Any) -> tuple[pd.Series[float], pd.DataFrame | None]:
+    """The series, or an error that may know what mends it; with an id, that the panel is read."""
+    if options.id is not None:  # an error has named it
+        _panel(options)
+        return pd.Series(dtype=float), None
     table = _Table("data", options.data, options)
     times, name = table.times(), _named_times(options)
     values = pd.Series(table.numbers("--target", options.target), times)
     frame = pd.DataFrame(table.regressors()).set_axis(times) if options.exog else None
+    if options.sort:
+        order = times.argsort()
+        times, values = times[order], values.iloc[order]
+        frame = None if frame is None else frame.iloc[order]
+    if times.has_duplicates and (id_col := table.id_column(times)) is not None:
+        first = format_time(times, int(times.duplicated().argmax()))
+        advice = f"Of several series pass {{}}. {_EACH_TIME}"
+        got = f"{first} more than once"
+        raise FileError(name, "have unique times", got, advice, {"id": id_col})
     index = _regular(times, name) if options.freq is None else on_grid(times, options.freq, name)
     y = values.reindex(index).rename(options.target)
     if frame is not None and (at := first_true(~index.isin(times))) is not None:
@@ -318,9 +648,15 @@ def read_ahead(options: Any, index: pd.Index[Any]) -> pd.DataFrame:
 
 def read_panel(options: Any) -> pd.DataFrame:
     """A long frame: id, time, regressors, target; its times are on the grid of --freq."""
+    return advised(_panel, options)
+
+
+def _panel(options: Any) -> pd.DataFrame:
     table = _Table("data", options.data, options)
-    frame, time = table.rows(), time_column(options)
+    frame, time = table.rows_of_panel(), time_column(options)
     frame[options.target] = table.numbers("--target", options.target)
+    if options.sort:
+        frame = frame.sort_values(time, kind="stable", ignore_index=True)
     if options.freq is not None:
         for name, times in frame.groupby(options.id, sort=False)[time]:
             on_grid(pd.Index(times), options.freq, f"{_named_times(options)} of {name!r}")
@@ -329,7 +665,7 @@ def read_panel(options: Any) -> pd.DataFrame:
 
 def read_panel_ahead(options: Any, panel: pd.DataFrame) -> pd.DataFrame:
     """Regressors at the steps after each series of a panel, long, without other times."""
-    frame = _Table("--exog-future", options.exog_future, options).rows()
+    frame = _Table("--exog-future", options.exog_future, options).rows_of_panel()
     time = time_column(options)
     ids = frame[options.id]
     past_ids = panel[options.id]
@@ -414,106 +750,327 @@ def chance(p: float) -> str:
 
 
 def _from_parts(table: _Table, columns: list[pd.Series[Any]]) -> pd.Index[Any]:
-    """Times from numbers: the year, the month and so on in this order, or year and quarter."""
+    """Times from numbers: year, month and so on in this order, or year and quarter, week, day."""
     names = [str(column.name) for column in columns]
     if len(names) > len(_PARTS):
         must = f"name at most {len(_PARTS)} columns, {', '.join(_PARTS)}"
         raise refusal("--time", must, str(len(names)), "Leave some out.")
-    quarterly = len(names) == 2 and bool(re.match(r"(?i)q(tr|uarter)?s?$", names[1]))
+    second = part_of_date(names[1]) if len(names) == 2 else ""
+    second = second if second in _MOST_OF_YEAR else "month"
     parts = pd.concat(columns, axis=1).set_axis(_PARTS[: len(names)], axis=1)
     wrong = (parts % 1 != 0).any(axis=1) | ~parts["year"].between(1000, 9999)  # NaN too
-    whole = parts
-    if quarterly:
-        wrong |= ~parts["month"].between(1, 4)
-        whole = parts.assign(month=3 * parts["month"] - 2)
-    whole = whole.where(~wrong, 0).astype(int).assign(day=parts.get("day", 1))
-    dates = pd.to_datetime(whole, errors="coerce")
+    if second in _MOST_OF_YEAR:
+        wrong |= ~parts["month"].between(1, _MOST_OF_YEAR[second])
+    numbers = parts["month"].where(~wrong, 1).astype(int)
+    years = parts["year"].where(~wrong, 2000).astype(int)
+    whole = parts.assign(year=years, month=numbers)
+    if second == "quarter":
+        whole = whole.assign(month=3 * numbers - 2)
+    if second in ("month", "quarter"):
+        whole = whole.where(~wrong, 0).astype(int).assign(day=parts.get("day", 1))
+        late = whole.pop("hour") if "minute" not in whole and "hour" in whole else None
+        dates = pd.to_datetime(whole, errors="coerce")
+        if late is not None:  # 24 is the end of a day
+            dates += pd.to_timedelta(late.where(late.between(0, 24)), unit="h")
+    else:
+        form, last = ("%G-%V-%u", "-1") if second == "week" else ("%Y-%j", "")
+        text = years.astype(str) + "-" + numbers.astype(str).str.zfill(2) + last
+        dates = pd.to_datetime(text, format=form, errors="coerce")
     wrong |= dates.isna()
     if wrong.any():
         row = int(wrong.to_numpy().argmax())
         given = ", ".join(f"{value:g}" for value in parts.iloc[row])
-        kind = "years and quarters" if quarterly else f"{', '.join(parts.columns)}, in this order"
+        kind = f"{', '.join(parts.columns)}, in this order"
+        if second != "month":
+            kind = f"years and {second.replace('_', ' ')}s"
         got = f"{given} in columns {', '.join(map(repr, names))} {table.place(row)}"
-        raise refusal("--time", f"hold {kind}", got, "Name the columns in the order of these.")
+        remedy = "Name the columns in the order of these."
+        if "year" in parts and table.frame[names[0]].isna()[wrong].all() and _at_end(wrong):
+            raise FileError(
+                "--time", f"hold {kind}", got, "Pass {}.", {"skip_end": int(wrong.sum())}
+            )
+        raise refusal("--time", f"hold {kind}", got, remedy)
     times = pd.DatetimeIndex(dates, name=_JOINED)
-    return times.to_period("Q") if quarterly else times
+    return times.to_period("Q") if second == "quarter" else times
+
+
+def _at_end(wrong: pd.Series[bool]) -> bool:
+    """Whether the last rows are wrong and no others."""
+    return bool(wrong.to_numpy()[-int(wrong.sum()) :].all())
+
+
+def _with_hours(table: _Table, days: pd.Index[Any], hours: pd.Series[Any]) -> pd.Index[Any]:
+    """Dates and hours of the day, from 0 or to 24, or clocks such as 1330."""
+    largest = hours.max()
+    clocks = hours if largest > 24 else 100 * hours
+    wrong = ~clocks.between(0, 2400) | (clocks % 100 >= 60)
+    if wrong.any() or not isinstance(days, pd.DatetimeIndex):
+        row = int(wrong.to_numpy().argmax())
+        got = f"{hours[row]} in column {hours.name!r} {table.place(row)}"
+        raise refusal("--time", "hold dates and hours from 0 to 24", got, "Correct the hour.")
+    minutes = 60 * (clocks // 100) + clocks % 100
+    return (days + pd.to_timedelta(minutes.to_numpy(), unit="min")).rename(_JOINED)
+
+
+def _of_numbers(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
+    """Times from numbers: epochs and the like by --time-unit, else whole numbers that count."""
+    unit, name = table.options.time_unit, str(column.name)
+    place = f"in column {name!r}"
+    if unit is None and is_integer_dtype(column.dtype):
+        index: pd.Index[Any] = pd.Index(column)
+        found, text = epoch_unit(index), column.astype(str)
+        for form, pattern in (("%Y%m%d", r"\d{8}"), ("%Y%m", r"\d{6}")):
+            dates = pd.to_datetime(text, format=form, errors="coerce")
+            if text.str.fullmatch(pattern).all() and dates.notna().all():
+                must = "hold dates with dashes, or whole numbers that count"
+                dashed = "%Y-%m-%d" if form == "%Y%m%d" else "%Y-%m"
+                advice = f"Write {dates[0]:{dashed}}, or pass {{}}."
+                got = f"{text[0]} {place}"
+                raise FileError("--time", must, got, advice, {"date_format": form})
+        if not found and column.between(25_000, 75_000).all() and len(column) > 1:
+            found = "excel"  # 1968 to 2105
+        if not found and (text.str.len() == 10).all() and column.is_unique:
+            found = (
+                "s"
+                if (column.diff().abs() >= 1).sum() and column.between(10**9, 4 * 10**9).all()
+                else ""
+            )
+        if not found:
+            return index
+        date = format_time(_by_unit(column[:1].astype(float), found), 0)
+        got = f"{column[0]} {place} {table.place(0)}, as if of {date}"
+        must = "hold dates, or whole numbers that count"
+        also = "Pass --time-unit count if they count."
+        raise FileError("--time", must, got, "Pass {}.", {"time_unit": found}, also)
+    values = column.astype(float)
+    if unit is None:
+        found, low, high = "", values.min(), values.max()
+        if low >= 1700 and high < 2200:
+            found = "year"
+        elif low >= 25_000 and high < 75_000:
+            found = "excel"
+        else:
+            found = next(
+                (u for u, size in _UNITS.items() if 1e8 * size <= low and high < 4.1e9 * size), ""
+            )
+        wrong = column.isna()
+        if wrong.any() and _at_end(wrong) and wrong.sum() + 3 < len(wrong):
+            got = f"none {place} {table.place(int(wrong.argmax()))}"
+            raise FileError(
+                "--time",
+                "hold dates or whole numbers",
+                got,
+                "Pass {}.",
+                {"skip_end": int(wrong.sum())},
+            )
+        row = int((column % 1 != 0).argmax())
+        got = f"{column.tolist()[row]!r} {place} {table.place(row)}"
+        if found and not wrong.any():
+            raise FileError(
+                "--time", "hold dates or whole numbers", got, "Pass {}.", {"time_unit": found}
+            )
+        raise refusal("--time", "hold dates or whole numbers", got, "Write dates as 2024-01-31.")
+    if unit == "count":
+        wrong = column % 1 != 0
+        if wrong.any():
+            row = int(wrong.to_numpy().argmax())
+            got = f"{column.tolist()[row]!r} {place} {table.place(row)}"
+            raise refusal("--time", "hold whole numbers", got, "Number the rows.")
+        return pd.Index(column.astype(np.int64))
+    if values.isna().any():
+        row = int(values.isna().to_numpy().argmax())
+        raise refusal(
+            "--time", "hold a time in each row", f"none {place} {table.place(row)}", "Fill it in."
+        )
+    try:
+        return _by_unit(values if not is_integer_dtype(column.dtype) else column, unit)
+    except (ValueError, OverflowError) as error:
+        got = f"{column.tolist()[0]!r} {place}"
+        raise refusal("--time-unit", "suit the times", got, "Pass another.") from error
+
+
+def _by_unit(column: pd.Series[Any], unit: str) -> pd.DatetimeIndex:
+    """Times of numbers of a unit since 1970, of days of spreadsheets, or of years."""
+    name = column.name
+    if unit in _UNITS:
+        if is_integer_dtype(column.dtype):
+            return pd.DatetimeIndex(
+                column.to_numpy(np.int64).astype(f"datetime64[{unit}]"), name=name
+            )
+        thousandths = (column * (1000 / _UNITS[unit])).round()  # a float has no finer ones
+        return pd.DatetimeIndex(thousandths.to_numpy(np.int64).astype("datetime64[ms]"), name=name)
+    if unit == "excel":
+        seconds = (column.astype(float) * 86400).round().to_numpy(np.int64)
+        start = np.datetime64("1899-12-30", "s")
+        return pd.DatetimeIndex(start + seconds.astype("timedelta64[s]"), name=name)
+    years = np.floor(column.to_numpy(dtype=np.float64) + 1e-3)
+    numbers = column.to_numpy(dtype=np.float64)
+    months = np.round((numbers - years) * 12 - _MIDDLE * _is_middle(column)).astype(int)
+    index = pd.DatetimeIndex(
+        (12 * (years.astype(int) - 1970) + months).astype("datetime64[M]").astype("datetime64[s]"),
+        name=name,
+    )
+    if not index.is_unique:
+        remedy = "Name the columns of year and month, or write dates."
+        raise refusal(
+            "--time-unit", "be year for times of months or longer", "shorter ones", remedy
+        )
+    return index
+
+
+_MIDDLE = 0.5  # of a month, as of 1958.2027 for March
+
+
+def _is_middle(column: pd.Series[Any]) -> bool:
+    """Whether decimal years are of the middles of months."""
+    twelfths = column.to_numpy(dtype=np.float64) * 12 % 1
+    return bool(((twelfths > 0.25) & (twelfths < 0.75)).all())
+
+
+def _converted(times: pd.Index[Any], options: Any) -> pd.Index[Any]:
+    """Times in the zone of --zone, or as the periods of --to-period."""
+    if options.zone is None and options.to_period is None:
+        return times
+    if not isinstance(times, pd.DatetimeIndex):
+        option = "--to-period" if options.zone is None else "--zone"
+        raise refusal(option, "be left out for times that are no dates", "one", "Leave it out.")
+    if options.zone is not None:
+        try:
+            times = times.tz_convert(options.zone) if times.tz else _local(times, options.zone)
+        except (ValueError, KeyError) as error:
+            got = f"{options.zone}: {str(error).splitlines()[0]}"
+            remedy = "Name another, such as Europe/Berlin or UTC."
+            raise refusal("--zone", "be a time zone that has these times", got, remedy) from error
+    if options.to_period is None:
+        return times
+    try:
+        periods: pd.PeriodIndex = times.tz_localize(None).to_period(options.to_period)
+    except ValueError as error:
+        remedy = "M is for months, Q quarters, Y years, W weeks, D days, h hours."
+        got = repr(options.to_period)
+        raise refusal("--to-period", "be a period of pandas", got, remedy) from error
+    return periods
+
+
+def _local(times: pd.DatetimeIndex, zone: str) -> pd.DatetimeIndex:
+    """Local times in their zone; of an hour that is there twice the first is of summer."""
+    newest_first = len(times) > 1 and times[0] > times[-1]
+    twice = times.duplicated(keep="last" if not newest_first else "first")
+    return times.tz_localize(zone, ambiguous=twice)
 
 
 def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
-    """Times from one column: dates with the year first, quarters, or whole numbers that count."""
-    text = column.astype(str)
-    name = str(column.name)
-    types = pd.api.types
+    """Times from one column: dates of one format, quarters, or numbers."""
+    options, name = table.options, str(column.name)
     place = f"in column {name!r}"
-    if types.is_datetime64_any_dtype(column.dtype):
+    if is_datetime64_any_dtype(column.dtype):
         return pd.DatetimeIndex(column)
     if isinstance(column.dtype, pd.PeriodDtype):
         return pd.PeriodIndex(column)
-    form: str | None = table.options.date_format
-    if types.is_integer_dtype(column.dtype) and form is not None:
+    form: str | None = options.date_format
+    text = column.astype(str).str.strip().fillna("")
+    if is_numeric_dtype(column.dtype) and form is None:
+        return _of_numbers(table, column)
+    if is_integer_dtype(column.dtype) and form is not None:
         # a number has lost the zero of a day such as 01012024
         text = text.str.zfill(len(pd.Timestamp("2000-01-01").strftime(form)))
-    elif types.is_integer_dtype(column.dtype):
-        for dashed, pattern in (("%Y-%m-%d", r"\d{8}"), ("%Y-%m", r"\d{6}")):
-            dates = pd.to_datetime(text, format=dashed.replace("-", ""), errors="coerce")
-            if text.str.fullmatch(pattern).all() and dates.notna().all():
-                must = "hold dates with dashes, or whole numbers that count"
-                plain_form = dashed.replace("-", "")
-                remedy = f"Write {dates[0]:{dashed}}, or pass --date-format {plain_form}."
-                raise refusal("--time", must, f"{text[0]} {place}", remedy)
-        counts: pd.Index[Any] = pd.Index(column)
-        return counts
-    if text.str.fullmatch(r"\d{4}-?Q[1-4]").all():
-        return pd.PeriodIndex(text, freq="Q", name=name)
-    offsets = text.str.extract(r":\d\d\S*([+-]\d\d:?\d\d)$")[0].dropna().unique()
+    if form is None and (periods := read_periods(text)) is not None:
+        return periods
+    text = starts(text) if form is None else text
+    offsets = text.str.extract(r":\d\d\S*?\s?([+-]\d\d:?\d\d)$")[0].dropna().unique()
     if len(offsets) > 1:
+        if options.zone is not None:
+            return pd.DatetimeIndex(pd.to_datetime(text, utc=True, errors="coerce"), name=name)
         got = f"{offsets[0]} and {offsets[1]} {place}"
-        remedy = "Write all times in UTC, such as 2024-01-31T12:00Z."
-        raise refusal("--time", "keep to one offset from UTC", got, remedy)
-    rule, wrong = "dates or whole numbers", text.str.match(r"\d{1,2}\D\d{1,2}\D\d")
-    remedy = "Write dates as 2024-01-31."
-    plain = text.str.fullmatch(r"\d{1,2}\D\d{1,2}\D\d{4}").all()
-    if plain:  # of 31.12.2024 the first is the day, of 01/02 nobody knows
-        parts = text.str.extract(r"(\d{1,2})\D(\d{1,2})\D\d").astype(int)
-        days = (parts > 12).any()
-        separators = text.str.extract(r"\d+(\D)\d+(\D)\d").iloc[0]
-        order, other = (one.format(*separators) for one in ("%d{}%m{}%Y", "%m{}%d{}%Y"))
-        remedy = f"Pass --date-format {order} or --date-format {other}."
-        if days[0] != days[1]:
-            table.options.day_first = bool(days[0])
-        first = getattr(table.options, "day_first", None)  # as in data, of fewer dates ahead
-        if not days.all() and first is not None:
-            known = order if first else other
-            remedy = f"Pass --date-format {known}, or leave it out."
-            if form in (None, known):
-                form, remedy = known, "Correct the date."
-    elif form is not None and text.str.match(r"\d{4}\D").all():
-        remedy = "Leave --date-format out."
+        advice = (
+            "Write all times in UTC, such as 2024-01-31T12:00Z, or pass {} or their zone, such as "
+        )
+        advice += "--zone Europe/Berlin."
+        must = "keep to one offset from UTC"
+        raise FileError("--time", must, got, advice, {"zone": "UTC"})
+    late = text.str.contains(r"[T ]24[:.]00")  # the end of a day
+    if late.any():
+        text = text.mask(late, text.str.replace(r"([T ])24([:.]00)", r"\g<1>00\2", regex=True))
+    dates, rule, remedy = None, "dates or whole numbers", "Write dates as 2024-01-31."
     if form is not None:
-        try:
-            dates = pd.to_datetime(text, format=form, errors="coerce")
-        except ValueError as error:
-            got = f"{form}: {str(error).rstrip('.')}"
-            raise refusal("--date-format", "be one of strptime", got, remedy) from error
+        if text.str.match(r"\d{4}\D").all() and not form.startswith("%Y"):
+            remedy = "Leave --date-format out."
+        dates, rule = parsed_as(text, form, remedy), f"dates as {form}"
         if dates.notna().all():
-            return pd.DatetimeIndex(dates, name=name)
-        rule, wrong = f"dates as {form}", dates.isna()
-    elif wrong.any():
-        rule = "dates of which the day and the month can be told apart, or whole numbers"
-        if not plain:
-            remedy = "Pass --date-format %d.%m.%Y, or as the dates are written."
-    elif types.is_numeric_dtype(column.dtype):
-        wrong = column % 1 != 0  # NaN too
-    else:
-        with warnings.catch_warnings(record=True) as guesses:
-            warnings.simplefilter("always")
-            dates = pd.to_datetime(column, errors="coerce")
-        wrong = dates.isna() & column.notna()
-        if not guesses and not wrong.any():  # where pandas warns, it guesses
-            return pd.DatetimeIndex(dates, name=name)
+            options.format = form
+    elif text.iloc[0][:4].isdigit() or text.iloc[-1][:4].isdigit():
+        dates = pd.to_datetime(text, format="ISO8601", errors="coerce")
+    if form is None and (dates is None or dates.isna().any()):
+        usable = text[text.str.contains(r"\d")]
+        forms = formats(usable) if len(usable) == len(text) else []
+        known = getattr(options, "format", None)  # as in data, of fewer dates ahead
+        if known in forms:
+            forms = [known]
+        if len(forms) > 1:
+            raise ambiguous(text.rename(name), forms, table.place)
+        if forms and forms[0] != known and ("b" in forms[0].lower() or "%y" in forms[0]):
+            must, got = "hold dates of one format", f"{text.iloc[0]!r} {place} {table.place(0)}"
+            raise FileError("--time", must, got, "Pass {}.", {"date_format": forms[0]})
+        if forms:
+            dates = parsed_as(text, forms[0], remedy)
+            options.format = forms[0]
+    if dates is not None and not dates.isna().any():
+        if late.any():
+            dates = dates + pd.to_timedelta(late.astype(int), unit="D")
+        return pd.DatetimeIndex(dates, name=column.name if options.zone is None else name)
+    wrong = _wrong_dates(text, dates)
     row = int(wrong.argmax())
     got = f"{column.tolist()[row]!r} {place} {table.place(row)}"
+    if found := _rows_without(table, text, column, wrong):
+        raise FileError("--time", f"hold {rule}", got, "Pass {}.", found)
+    if form is not None and (others := formats(text)):
+        rest = " or ".join(f"--date-format {shlex.quote(one)}" for one in others[1:])
+        advice = f"Pass {{}} or {rest}." if rest else "Pass {}, or leave it out."
+        raise FileError("--time", f"hold {rule}", got, advice, {"date_format": others[0]})
+    if form is None and re.match(r"\d{1,2}\D\d{1,2}\D\d", text[row]):
+        rule = "dates of which the day and the month can be told apart, or whole numbers"
+        remedy = "Pass --date-format %d.%m.%Y, or as the dates are written."
     raise refusal("--time", f"hold {rule}", got, remedy)
+
+
+def _wrong_dates(text: pd.Series[str], dates: pd.Series[Any] | None) -> pd.Series[bool]:
+    """Which values are no dates, by the format of most of them."""
+    if dates is not None and dates.notna().mean() > 0.5:
+        return dates.isna()
+    digits = text[text.str.contains(r"\d")]
+    for at in (len(digits) // 2, len(digits) // 3):
+        if not len(digits):
+            break
+        some = digits.iloc[at : at + 3]
+        if (periods := read_periods(some)) is not None and len(periods):
+            sound = text.map(lambda one: read_periods(pd.Series([one])) is not None)
+            return ~sound
+        for form in formats(some):
+            dates = pd.to_datetime(text, format=form, errors="coerce")
+            if dates.notna().mean() > 0.5:
+                return dates.isna()
+    parsed = pd.to_datetime(text, format="ISO8601", errors="coerce")
+    return parsed.isna()
+
+
+def _rows_without(
+    table: _Table, text: pd.Series[str], column: pd.Series[Any], wrong: pd.Series[bool]
+) -> dict[str, Any]:
+    """Options that leave out rows without a date: units, totals, headers, lines at the end."""
+    rows, n, options = np.flatnonzero(wrong.to_numpy()), len(wrong), table.options
+    if not table.is_csv or not len(rows) or n - len(rows) < 2 or options.wide:
+        return {}
+    words = list(dict.fromkeys(text.iloc[rows]))
+    empty = column.isna().to_numpy()[rows]
+    top = int((~wrong.to_numpy()).argmax())
+    if 0 < top <= 2 and len(rows) >= top and not options.units and not options.names:
+        return {"units": top}
+    if len(words) <= 3 and not empty.any() and max(map(len, words)) <= 20:
+        return {"drop": tuple(words)}
+    if _at_end(wrong):
+        lines = table.lines_after(int(rows[0]))
+        return {"skip_end": lines + options.skip_end}
+    return {}
 
 
 _EACH_TIME = "Write one row for each time, in order and without a gap."
@@ -532,7 +1089,27 @@ def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:
     """The times of a single series with their frequency, or an error."""
     try:
         return regular_index(times, name)
+    except UnevenTimesError as error:
+        options = {"to_period": error.freq}
+        advice = "Take their periods, pass {}."
+        raise FileError(name, error.rule, error.got, advice, options) from error
     except InvalidArgument as error:
+        if error.code == "order":
+            advice = f"Pass {{}}. {_EACH_TIME}"
+            raise FileError(name, error.rule, error.got, advice, {"sort": True}) from error
+        if error.code == "clock change":
+            advice = f"Aggregate the duplicates. {AT_CLOCK_CHANGE} Then pass {{}}, or their zone."
+            zone = {"zone": _zone_of(times)}
+            raise FileError(name, error.rule, error.got, advice, zone) from error
         if error.code not in _OF_ONE_SERIES:
             raise
-        raise error.but(remedy=_OF_ONE_SERIES[error.code], code="") from error
+        code = error.code if error.code == "too few times" else ""
+        raise error.but(remedy=_OF_ONE_SERIES[error.code], code=code) from error
+
+
+def _zone_of(times: pd.Index[Any]) -> str:
+    """A zone in which clocks go back in an hour that occurs twice."""
+    first = times[times.duplicated()][0]
+    if first.month == 11:
+        return "America/New_York"
+    return "Europe/London" if first.hour == 1 else "Europe/Berlin"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +46,34 @@ def in_parts(
         must, got = "be a directory, or none yet", f"{folder}, where a file is in the way"
         wrong = refusal("output", must, got, "Give a new directory.")
         raise type(error)(str(wrong)) from error
-    for path, part in parts.items():
-        if path.exists() and (panel.groups is None or _beside(path).exists()):
-            bar.update(len(part))
-        else:
-            result, *sums = run(part)
-            for frame in sums:
-                write(frame, _beside(path))
-            write(result, path)
+    with _alone(folder, sorted(path.name for path in parts)):
+        for path, part in parts.items():
+            if path.exists() and (panel.groups is None or _beside(path).exists()):
+                bar.update(len(part))
+            else:
+                result, *sums = run(part)
+                for frame in sums:
+                    write(frame, _beside(path))
+                write(result, path)
     result = pd.concat(map(_read, parts), ignore_index=True)
     result = result.astype({"error": object, "notes": object})
     result["error"] = result["error"].where(result["error"].notna(), None)
     return [result, *(_read(_beside(path)) for path in parts if panel.groups)]
+
+
+@contextmanager
+def _alone(folder: Path, names: list[str]) -> Iterator[None]:
+    """Refuse a folder to which another call writes; while a run is at work a file says so."""
+    own = folder / f"_call-{joblib_hash(names)[:12]}"
+    own.touch()
+    try:
+        if others := set(folder.glob("_call-*")) - {own}:
+            must = "be a directory to which no other call writes"
+            remedy = "Give a new directory, or delete the file if that run was killed."
+            raise refusal("output", must, repr(min(others).name), remedy)
+        yield
+    finally:
+        own.unlink(missing_ok=True)
 
 
 def write(frame: pd.DataFrame, path: Path) -> None:

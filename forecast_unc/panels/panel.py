@@ -19,8 +19,10 @@ from forecast_unc.series.times import (
     AT_CLOCK_CHANGE,
     LOCAL_DAYS,
     MissingTimesError,
+    UnevenTimesError,
     as_frequency,
     conversion,
+    epoch_unit,
     format_time,
     future_index,
     index_kind,
@@ -78,10 +80,17 @@ class OneSeries(NamedTuple):
         """An error about the times of a series, with a remedy in terms of a long frame."""
         if isinstance(error, MissingTimesError):
             return self._of_missing_times(error)
+        column = f"frame[{self.columns.time!r}]"
+        if isinstance(error, UnevenTimesError):
+            code = f'{column} = {column}.dt.to_period("{error.freq}")'
+            return error.but(remedy=f"Take the periods of its times, {code}.")
+        if error.code == "epochs":
+            code = f'{column} = pd.to_datetime({column}, unit="{epoch_unit(self.past.index)}")'
+            return error.but(remedy=f"Convert them, {code}.")
         rows = f"({list(self.columns[:2])})"
         duplicates = f"Aggregate the duplicates, for example frame.drop_duplicates{rows}."
         zone = "" if getattr(self.past.index, "tz", None) is not None else '.dt.tz_localize("UTC")'
-        local = f'frame[{self.columns.time!r}]{zone}.dt.tz_convert("Europe/Berlin")'
+        local = f'{column}{zone}.dt.tz_convert("Europe/Berlin")'
         remedies = {
             "order": f"Sort it with frame.sort_values{rows}.",
             "repeated": duplicates,

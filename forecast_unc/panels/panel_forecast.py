@@ -150,6 +150,8 @@ def forecast_panel(
     contender = contenders(forecaster, None)[0]
     check_choice("propagation", propagation, PROPAGATIONS)
     check_choice("aggregate", aggregate, (None, "sum", "mean"), "None keeps the steps.")
+    if output == "":
+        raise refusal("output", "name a directory", "''", "Give a new one, or None for no files.")
     options = {} if propagation == "auto" else {"propagation": propagation}
     if options and "propagation" not in contender.can:
         must = f"be 'exact', the default, for {type(forecaster).__name__}, which has no choice"

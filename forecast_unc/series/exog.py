@@ -9,8 +9,8 @@ import pandas as pd
 
 from forecast_unc._checks import LARGEST, check_covariance, refusal
 from forecast_unc._typing import Array
-from forecast_unc.series.times import conversion, format_time, index_kind
-from forecast_unc.series.values import is_real, kind
+from forecast_unc.series.times import conversion, format_time, index_kind, native_times
+from forecast_unc.series.values import is_real, kind, native
 
 
 def check_exog(exog: object, index: pd.Index, columns: pd.Index | None, when: str) -> Array:
@@ -63,6 +63,7 @@ def check_aligned(exog: object, index: pd.Index, when: str, name: str = "exog") 
         remedy = "For one regressor use series.to_frame(), of another library's frame "
         remedy += "df.to_pandas().set_index(times)."
         raise refusal(name, "be a pandas DataFrame", got, remedy, TypeError)
+    exog, index = native(exog), native_times(index)
     if exog.index.equals(index):
         return exog
     ours, theirs = index_kind(index), index_kind(exog.index)

@@ -26,6 +26,11 @@ _HIGHEST = 2**63 - 1  # of a RangeIndex
 _HOUR = 3600  # seconds, by which clocks change
 _REINDEX = "Reindex with {}: missing values are then uncertain, not filled."
 AT_CLOCK_CHANGE = "It may be the hour of which clocks went back."
+# What follows the start of 1970 by seconds up to 2100, and by how many in a unit.
+_EPOCHS = (("ns", 10**9), ("us", 10**6), ("ms", 10**3), ("s", 1))
+_FIRST_EPOCH, _LAST_EPOCH = 10**8, 41 * 10**8  # 1973 and 2099, in seconds
+# Periods that may hold one time each, coarsest first.
+_PERIODS = ("Y", "Q", "M", "W", "D", "h", "min")
 LOCAL_DAYS = "Its times are days apart but for an hour, as local days are in UTC: {}."
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -38,6 +43,14 @@ class ClosedDaysWarning(UserWarning):
 
 class InterpolatedWarning(UserWarning):
     """Missing values were interpolated for a baseline that has no other way."""
+
+
+class UnevenTimesError(ArgumentError):
+    """Times that each lie in a period of their own, of frequency `freq`, as the 15th of months."""
+
+    def __init__(self, argument: str, got: str, remedy: str, freq: str) -> None:
+        super().__init__(argument, "have a regular index", got, remedy, "uneven times")
+        self.freq = freq
 
 
 class MissingTimesError(ArgumentError):
@@ -119,7 +132,22 @@ def _check_times(index: pd.Index, name: str) -> None:
     if not is_time and not pd.api.types.is_integer_dtype(index.dtype):
         must = "have a DatetimeIndex, PeriodIndex or evenly spaced whole numbers as index"
         got = f"{type(index).__name__} of {index.dtype}"
-        raise refusal(name, must, got, "Convert times with pd.to_datetime.", TypeError)
+        remedy = "Convert times with pd.to_datetime"
+        if _is_text(index):
+            remedy += (
+                f", {name}.index = pd.to_datetime({name}.index), dayfirst=True if days are first"
+            )
+        elif pd.api.types.is_float_dtype(index.dtype):
+            remedy += f', unit="s" of seconds, or number rows, {name}.reset_index(drop=True)'
+        remedy += "."
+        raise refusal(name, must, got, remedy, TypeError)
+    if not is_time and (unit := epoch_unit(index)):
+        date = format_time(pd.DatetimeIndex(index[:1].astype(f"datetime64[{unit}]")), 0)
+        got = f"{index[0]}, as if of {date} in {unit} since 1970"
+        remedy = f'Convert it, {name}.index = pd.to_datetime({name}.index, unit="{unit}"), or '
+        remedy += f"number the rows with {name}.reset_index(drop=True)."
+        must = "have an index of dates, or of whole numbers that count"
+        raise refusal(name, must, got, remedy, code="epochs")
     if index.hasnans:
         raise refusal(name, "have no missing times in its index", "NaT", "Drop those rows.")
     if not index.is_unique:
@@ -136,6 +164,40 @@ def _check_times(index: pd.Index, name: str) -> None:
         remedy = f"Sort it with {name}.sort_index()."
         got = f"{first} out of place"
         raise refusal(name, "be in ascending order of time", got, remedy, code="order")
+
+
+def _is_text(index: pd.Index[Any]) -> bool:
+    return index.inferred_type == "string"
+
+
+def epoch_unit(index: pd.Index[Any]) -> str:
+    """Unit of whole numbers that look like times since the start of 1970; "" for other numbers."""
+    if len(index) < 2 or index.hasnans or int(index.max()) > _HIGHEST:
+        return ""
+    numbers = index.to_numpy(dtype=np.int64)
+    lowest, highest = int(numbers.min()), int(numbers.max())
+    if lowest < 0:
+        return ""
+    step = int(np.gcd.reduce(np.diff(numbers)))
+    for unit, size in _EPOCHS:
+        if highest >= _LAST_EPOCH * size:
+            continue
+        # from 2001 on 5 seconds, from 1973 a minute, before an hour: what has shorter steps counts
+        since_2001 = lowest >= 10 * _FIRST_EPOCH * size
+        shortest = 5 if since_2001 else 60 if lowest >= _FIRST_EPOCH * size else _HOUR
+        if step and step % (shortest * size) == 0:
+            return unit
+    return ""
+
+
+def native_times(index: pd.Index[Any]) -> pd.Index[Any]:
+    """Dates and times of Arrow as those of pandas; any other index as it is."""
+    if not isinstance(index.dtype, pd.ArrowDtype) or index.dtype.kind not in "MO":
+        return index
+    try:
+        return pd.DatetimeIndex(index.array.to_numpy(), name=index.name)
+    except (ValueError, TypeError):  # text
+        return index
 
 
 def _clocks_go_back(index: pd.Index[Any]) -> bool:
@@ -185,7 +247,19 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
         zone = "" if index.tz is not None else '.tz_localize("UTC")'
         named = f'{name}{zone}.tz_convert("Europe/Berlin")'
         code, remedy = "local days", LOCAL_DAYS.format(f"name their zone, for example {named}")
+    elif freq := _period(index):
+        remedy = f'Take their periods, {name}.index = {name}.index.to_period("{freq}").'
+        raise UnevenTimesError(name, got, remedy, freq)
     raise refusal(name, "have a regular index", got, remedy, code=code)
+
+
+def _period(index: pd.DatetimeIndex) -> str:
+    """The coarsest periods of which each holds one time at most and two thirds hold one, or ""."""
+    for freq in _PERIODS:
+        periods = index.tz_localize(None).to_period(freq)
+        if periods.is_unique and 2 * (periods.asi8[-1] - periods.asi8[0] + 1) <= 3 * len(index):
+            return freq
+    return ""
 
 
 def left_out(closed: Sequence[str], by: str) -> str:
@@ -335,7 +409,7 @@ def index_kind(index: pd.Index) -> str:
         return f"DatetimeIndex {'without' if index.tz is None else 'with'} time zone"
     if isinstance(index, pd.PeriodIndex):
         return "PeriodIndex"
-    if index.inferred_type == "string":
+    if _is_text(index):
         return "text"
     return "numbers" if pd.api.types.is_numeric_dtype(index.dtype) else str(index.dtype)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from decimal import Decimal
+from typing import Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -11,8 +12,16 @@ import pandas as pd
 from forecast_unc._checks import LARGEST, SMALLEST, first_true, refusal
 from forecast_unc._text import counted
 from forecast_unc._typing import Array
-from forecast_unc.series.times import format_time, future_index, regular_index
+from forecast_unc.series.times import (
+    epoch_unit,
+    format_time,
+    future_index,
+    native_times,
+    regular_index,
+)
 
+_Data = TypeVar("_Data", "pd.Series[Any]", pd.DataFrame)
+MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _LIBRARIES = ("polars.", "pyarrow.", "modin.", "cudf.")  # that narwhals reads, eagerly
 
 
@@ -48,17 +57,20 @@ def check_is_series(
     if time is not None or target is not None:
         y = _chosen(y, name, time, target)
     if isinstance(y, pd.Series):
-        return y
-    frame = y if isinstance(y, pd.DataFrame) else _by_time(y, name)
-    if frame is y and isinstance(y.index, pd.RangeIndex) and len(frame.columns) == 2:
-        frame = _on_times(frame)
+        return native(y)
+    frame = native(y) if isinstance(y, pd.DataFrame) else _by_time(y, name)
+    is_pandas = isinstance(y, pd.DataFrame)
+    if is_pandas and isinstance(frame.index, pd.RangeIndex) and len(frame.columns) == 2:
+        frame = _on_times(frame, name)
     if len(frame.columns) == 1:
         return frame.iloc[:, 0]
     got = f"a frame of {len(frame.columns)} columns of values"
     numbers = [column for column, dtype in frame.dtypes.items() if is_real(dtype)]
     times = _columns_of_times(frame)
     remedy = f"Pass one of numbers, for example pd.Series(values, index={name}.index)."
-    if numbers and frame is not y:
+    if is_pandas and (line := _line_of_wide(frame, name)):
+        remedy = line
+    elif numbers and not is_pandas:
         remedy = f"Take one, for example {name}[{[frame.index.name, numbers[0]]}]."
     elif numbers:
         at = f".set_index({times[0]!r})" if times else ""
@@ -70,6 +82,7 @@ def check_is_series(
 def numeric_values(y: pd.Series[Any], name: str = "y") -> Array:
     """A copy of the values (n,) of a numeric series with any index, NaN where missing."""
     types = pd.api.types
+    y = native(y)
     real = types.is_integer_dtype(y.dtype) or types.is_float_dtype(y.dtype)
     if not real and (len(y) or types.is_complex_dtype(y.dtype)):
         remedy = f"Convert it with pd.to_numeric({name}), truth values with {name}.astype(float)."
@@ -146,10 +159,38 @@ def is_real(dtype: Any) -> bool:
     return types.is_numeric_dtype(dtype) and not types.is_complex_dtype(dtype)
 
 
+def native(data: _Data) -> _Data:
+    """Times of Arrow as those of pandas, decimals as floats; other data as they are."""
+    if (index := native_times(data.index)) is not data.index:
+        data = data.set_axis(index)
+    if isinstance(data, pd.Series):
+        return data.astype(np.float64) if _is_decimal(data) else data
+    changed: dict[Any, Any] = {}
+    for at, (_, column) in enumerate(data.items()):
+        if _is_decimal(column):
+            changed[at] = column.astype(np.float64)
+        elif isinstance(column.dtype, pd.ArrowDtype):
+            times = native_times(pd.Index(column))
+            if isinstance(times, pd.DatetimeIndex):
+                changed[at] = pd.Series(times, data.index)
+    if not changed:
+        return data
+    columns = [changed.get(at, data.iloc[:, at]) for at in range(data.shape[1])]
+    frame: pd.DataFrame = pd.concat(columns, axis=1).set_axis(data.columns, axis=1)
+    return frame
+
+
+def _is_decimal(column: pd.Series[Any]) -> bool:
+    """Whether a column holds decimal numbers, as databases give them."""
+    if isinstance(column.dtype, pd.ArrowDtype):
+        return column.dtype.type is Decimal
+    return column.dtype == object and pd.api.types.infer_dtype(column) == "decimal"
+
+
 def to_pandas(frame: object, name: str) -> pd.DataFrame:
     """A frame of pandas itself, or of an eager one that narwhals reads (polars, pyarrow)."""
     if isinstance(frame, pd.DataFrame):
-        return frame
+        return native(frame)
     nw = narwhals(frame, name)
     try:
         table = nw.from_native(frame, eager_only=True)
@@ -163,7 +204,7 @@ def to_pandas(frame: object, name: str) -> pd.DataFrame:
         nw.col(c).cast(nw.Datetime("us")) for c, dtype in table.schema.items() if dtype == nw.Date
     ]
     pandas: pd.DataFrame = table.with_columns(dates).to_pandas()
-    return pandas
+    return native(pandas)
 
 
 def _by_time(data: object, name: str) -> pd.DataFrame:
@@ -217,7 +258,7 @@ def _chosen(y: object, name: str, time: Any, target: Any) -> pd.DataFrame:
     return frame[columns]
 
 
-def _on_times(frame: pd.DataFrame) -> pd.DataFrame:
+def _on_times(frame: pd.DataFrame, name: str) -> pd.DataFrame:
     """A frame of a column of times and one of numbers by the times, else as it is."""
     times = _columns_of_times(frame)
     texts = _columns_of_text(frame)
@@ -229,7 +270,44 @@ def _on_times(frame: pd.DataFrame) -> pd.DataFrame:
             remedy = f"Convert it, pd.to_datetime(frame[{texts[0]!r}], dayfirst=True) if the day "
             raise refusal("y", "have dates with the year first", got, f"{remedy}comes first.")
         frame, times = frame.assign(**{str(texts[0]): parsed}), [str(texts[0])]
-    return frame.set_index(times[0]) if len(times) == 1 else frame
+    for column, dtype in frame.dtypes.items():
+        is_whole = pd.api.types.is_integer_dtype(dtype)
+        if not times and is_whole and (unit := epoch_unit(pd.Index(frame[column]))):
+            got = f"{frame[column].tolist()[0]} in column {column!r}, in {unit} since 1970"
+            code = f'{name}[{column!r}] = pd.to_datetime({name}[{column!r}], unit="{unit}")'
+            raise refusal(name, "have dates as times", got, f"Convert it, {code}.", code="epochs")
+    if len(times) != 1:
+        return frame
+    column = frame[times[0]]
+    if column.is_unique and not column.is_monotonic_increasing:
+        first = format_time(pd.DatetimeIndex(column), 0)
+        got = f"{first} first in column {times[0]!r}, which is not the earliest"
+        remedy = f"Sort it with {name}.sort_values({times[0]!r})."
+        raise refusal(name, "be in ascending order of time", got, remedy, code="order")
+    return frame.set_index(times[0])
+
+
+def _line_of_wide(frame: pd.DataFrame, name: str) -> str:
+    """The line of pandas for a frame whose columns are months or dates, as a sentence, or ""."""
+    names = frame.columns.astype(str)
+    months = [c for c in frame.columns if str(c)[:3].lower() in MONTHS]
+    if len(months) == len(MONTHS):
+        years = [c for c in frame.columns if c not in months and is_real(frame[c].dtype)]
+        at = f".set_index({years[0]!r})" if years else ""
+        form = "%Y %b" if str(months[0])[3:] == "" else "%Y %B"
+        return (
+            f"Its columns are months: values = {name}{at}[{list(months)}].stack(); values.index = "
+            f"pd.to_datetime([f'{{year}} {{month}}' for year, month in values.index], "
+            f"format='{form}')."
+        )
+    dates = pd.to_datetime(names, format="ISO8601", errors="coerce")
+    if np.sum(dates.notna()) > 2:
+        ids = [str(c) for c, date in zip(frame.columns, dates, strict=True) if pd.isna(date)]
+        return (
+            f"Its columns are dates: long = {name}.melt({ids}, var_name='ds', value_name='y'); "
+            "long['ds'] = pd.to_datetime(long['ds']); forecast_panel takes it."
+        )
+    return ""
 
 
 def narwhals(frame: object, name: str) -> Any:

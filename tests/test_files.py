@@ -139,6 +139,35 @@ def test_a_cell_of_many_characters_is_told_in_few(tmp_path):
             assert len(error.got) < 200
 
 
+# Reports on other packages and files of repositories, rebuilt: head, one row of the time t, words.
+REPORTS = {
+    # facebook/prophet issue 1883, of write.table of R
+    "row names": ('"data" "price"', '"{i}" "{t:%Y-%m-%d}" 5', "row,data,price"),
+    # facebook/prophet issue 611
+    "a word": ("ds,y", "{t:%d-%m-%Y} 01:00 DST,5", "'%d-%m-%Y %H:%M DST'"),
+    # TAWES of GeoSphere Austria, as teaching pages read it
+    "a station": ("time,station,rr", "{t:%Y-%m-%d},5925,{i}.5", "--target rr"),
+    # NOAA Climate Data Online, text
+    "dashes": ("STATION DATE TMAX\n------- ----- ----", "US7 {t:%Y%m%d} {i}.5", "--units 1"),
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_files_of_reports_are_read_in_two_tries(name, tmp_path):
+    head, form, word = REPORTS[name]
+    rows = [form.format(i=i, t=t) for i, t in enumerate(pd.to_datetime(DAYS), 1)]
+    _, words, last = tried(written(tmp_path, "\n".join([head, *rows])))
+    assert word in words
+    assert last[0][:10] == "2024-01-14"
+
+
+def test_rows_of_one_id_in_a_wide_table_are_told(tmp_path):
+    rows = ["geo,kind,2024-01,2024-02,2024-03", "ZA,gdp,1,2,3", "ZA,cpi,1,2,3"]
+    path = written(tmp_path, "\n".join(rows))
+    error = refused("forecast", path, "--wide", "--id", "geo", "--steps", "1")
+    assert (error.argument, error.got) == ("--id", "'ZA' in several rows")
+
+
 def test_standard_input_is_read_once_for_all_tries(monkeypatch):
     content = (CASES / "semicolons.csv").read_bytes()
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))

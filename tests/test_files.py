@@ -16,6 +16,7 @@ from forecast_unc.cli.commands import forecast
 from forecast_unc.cli.mending import options_of, typed
 from forecast_unc.cli.reading import read_panel, read_series
 from forecast_unc.errors import InvalidArgument
+from tests.cases import case
 from tests.shell import refused
 
 CASES = Path(__file__).parent / "cases"
@@ -137,6 +138,30 @@ def test_a_cell_of_many_characters_is_told_in_few(tmp_path):
             error = refused("forecast", path, "--steps", "1")
             assert error.rule == "hold short cells"
             assert len(error.got) < 200
+
+
+HOURS = pd.date_range("2024-01-01", periods=20, freq="h")
+WRITTEN = {  # how the times are written, and the option that the message names
+    "%Y%m%d%H%M": "--date-format %Y%m%d%H%M",
+    "%Y%m%d%H": "--date-format %Y%m%d%H",
+    "%d.%m.%y %H:%M": "--date-format '%d.%m.%y %H:%M'",
+    "%d/%b/%Y:%H:%M:%S +0000": "--date-format '%d/%b/%Y:%H:%M:%S %z'",
+    "%m/%d/%Y %I %p": "--date-format '%m/%d/%Y %I %p'",
+    "%a %d %b %Y %H:%M": "--date-format '%a %d %b %Y %H:%M'",
+    "%Y-%m-%dT%H:%M:%SZ": "",
+    "%Y/%m/%d %H:%M": "",
+}
+
+
+def test_hours_in_any_writing_are_read_in_two_tries(tmp_path):
+    for at, (form, option) in enumerate(WRITTEN.items()):
+        with case(form):
+            path = tmp_path / f"{at}.csv"
+            rows = "".join(f"{time},{i}\n" for i, time in enumerate(HOURS.strftime(form)))
+            path.write_text(f"ds,y\n{rows}")
+            _, words, last = tried(path)
+            assert words in option
+            assert last[0].removesuffix("+00:00") == "2024-01-01 19:00:00"
 
 
 # Reports on other packages and files of repositories, rebuilt: head, one row of the time t, words.

@@ -54,6 +54,13 @@ from forecast_unc.series.values import native
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _MOST_OF_YEAR = {"quarter": 4, "week": 53, "day_of_year": 366}
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # since 1970, by the second
+_OF_DIGITS = {  # dates of digits alone: how many, and how they are written with dashes
+    "%Y%m%d": (8, "%Y-%m-%d"),
+    "%Y%m": (6, "%Y-%m"),
+    "%Y%m%d%H": (10, "%Y-%m-%d %H:00"),
+    "%Y%m%d%H%M": (12, "%Y-%m-%d %H:%M"),
+    "%Y%m%d%H%M%S": (14, "%Y-%m-%d %H:%M:%S"),
+}
 _JOINED = "ds"  # name of times that are made of several columns
 _LONGEST_CELL = 500  # characters
 # Numbers that stand for a missing value in files of sensors and weather services.
@@ -836,11 +843,10 @@ def _of_numbers(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
     if unit is None and is_integer_dtype(column.dtype):
         index: pd.Index[Any] = pd.Index(column)
         found, text = epoch_unit(index), column.astype(str)
-        for form, pattern in (("%Y%m%d", r"\d{8}"), ("%Y%m", r"\d{6}")):
+        for form, (digits, dashed) in _OF_DIGITS.items():
             dates = pd.to_datetime(text, format=form, errors="coerce")
-            if text.str.fullmatch(pattern).all() and dates.notna().all():
+            if (text.str.len() == digits).all() and dates.notna().all():
                 must = "hold dates with dashes, or whole numbers that count"
-                dashed = "%Y-%m-%d" if form == "%Y%m%d" else "%Y-%m"
                 advice = f"Write {dates[0]:{dashed}}, or pass {{}}."
                 got = f"{text[0]} {place}"
                 raise FileError("--time", must, got, advice, {"date_format": form})

@@ -16,6 +16,7 @@ from forecast_unc.cli.commands import forecast
 from forecast_unc.cli.mending import options_of, typed
 from forecast_unc.cli.reading import read_panel, read_series
 from forecast_unc.errors import InvalidArgument
+from tests.cases import case
 from tests.shell import refused
 
 CASES = Path(__file__).parent / "cases"
@@ -137,6 +138,59 @@ def test_a_cell_of_many_characters_is_told_in_few(tmp_path):
             error = refused("forecast", path, "--steps", "1")
             assert error.rule == "hold short cells"
             assert len(error.got) < 200
+
+
+HOURS = pd.date_range("2024-01-01", periods=20, freq="h")
+WRITTEN = {  # how the times are written, and the option that the message names
+    "%Y%m%d%H%M": "--date-format %Y%m%d%H%M",
+    "%Y%m%d%H": "--date-format %Y%m%d%H",
+    "%d.%m.%y %H:%M": "--date-format '%d.%m.%y %H:%M'",
+    "%d/%b/%Y:%H:%M:%S +0000": "--date-format '%d/%b/%Y:%H:%M:%S %z'",
+    "%m/%d/%Y %I %p": "--date-format '%m/%d/%Y %I %p'",
+    "%a %d %b %Y %H:%M": "--date-format '%a %d %b %Y %H:%M'",
+    "%Y-%m-%dT%H:%M:%SZ": "",
+    "%Y/%m/%d %H:%M": "",
+}
+
+
+def test_hours_in_any_writing_are_read_in_two_tries(tmp_path):
+    for at, (form, option) in enumerate(WRITTEN.items()):
+        with case(form):
+            path = tmp_path / f"{at}.csv"
+            rows = "".join(f"{time},{i}\n" for i, time in enumerate(HOURS.strftime(form)))
+            path.write_text(f"ds,y\n{rows}")
+            _, words, last = tried(path)
+            assert words in option
+            assert last[0].removesuffix("+00:00") == "2024-01-01 19:00:00"
+
+
+# Reports on other packages and files of repositories, rebuilt: head, one row of the time t, words.
+REPORTS = {
+    # facebook/prophet issue 1883, of write.table of R
+    "row names": ('"data" "price"', '"{i}" "{t:%Y-%m-%d}" 5', "row,data,price"),
+    # facebook/prophet issue 611
+    "a word": ("ds,y", "{t:%d-%m-%Y} 01:00 DST,5", "'%d-%m-%Y %H:%M DST'"),
+    # TAWES of GeoSphere Austria, as teaching pages read it
+    "a station": ("time,station,rr", "{t:%Y-%m-%d},5925,{i}.5", "--target rr"),
+    # NOAA Climate Data Online, text
+    "dashes": ("STATION DATE TMAX\n------- ----- ----", "US7 {t:%Y%m%d} {i}.5", "--units 1"),
+}
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_files_of_reports_are_read_in_two_tries(name, tmp_path):
+    head, form, word = REPORTS[name]
+    rows = [form.format(i=i, t=t) for i, t in enumerate(pd.to_datetime(DAYS), 1)]
+    _, words, last = tried(written(tmp_path, "\n".join([head, *rows])))
+    assert word in words
+    assert last[0][:10] == "2024-01-14"
+
+
+def test_rows_of_one_id_in_a_wide_table_are_told(tmp_path):
+    rows = ["geo,kind,2024-01,2024-02,2024-03", "ZA,gdp,1,2,3", "ZA,cpi,1,2,3"]
+    path = written(tmp_path, "\n".join(rows))
+    error = refused("forecast", path, "--wide", "--id", "geo", "--steps", "1")
+    assert (error.argument, error.got) == ("--id", "'ZA' in several rows")
 
 
 def test_standard_input_is_read_once_for_all_tries(monkeypatch):

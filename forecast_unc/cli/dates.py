@@ -78,7 +78,10 @@ def formats(text: pd.Series[str]) -> list[str]:
     unique = text.drop_duplicates()
     first = unique.iloc[0]
     first = re.sub(_OFFSET, "", first) if ":" in first else first
-    offset = unique.iloc[0][len(first) :]
+    offset, zone = unique.iloc[0][len(first) :], re.search(r" (?!AM|PM)[A-Z]{3,4}$", first)
+    end = " %z" if offset[:1] == " " else "%z" if offset else ""
+    if zone and ":" in first:  # a word that no format names, the same in all rows
+        first, end = first[: zone.start()], zone[0]
     plain, marks = _BETWEEN.sub("-", first), _BETWEEN.findall(first)
     n = len(marks)
     days = map("".join, product(_WEEKDAYS, _DAYS, _CLOCKS))
@@ -87,7 +90,7 @@ def formats(text: pd.Series[str]) -> list[str]:
     for shape in (*days, *_MONTHS, *_TOGETHER):
         if shape.count("-") != n or pd.isna(_parsed(pd.Series([plain]), shape).iloc[0]):
             continue
-        form = _with_marks(shape, marks) + (" %z" if offset[:1] == " " else "%z" if offset else "")
+        form = _with_marks(shape, marks) + end
         if _parsed(some, form).isna().any():
             continue
         dates = _parsed(text, form)

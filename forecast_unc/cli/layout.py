@@ -28,7 +28,7 @@ _NAMED = {
     "week": r"w(ee)?ks?$|kw$|woche|semaine|isoweek|week",
     "day_of_year": r"doy$|yday$|day_?of_?year|julian",
     "day": r"d(ay)?s?$|dom$|tag$|jour|d[ií]a",
-    "hour": r"h(ou)?rs?$|hh$|he$|stunde|heure|hora|hour",
+    "hour": r"h(ou)?r_?(min)?s?$|hh$|he$|stunde|heure|hora|hour",
 }
 _NUMBER = re.compile(r"[^A-Za-z]*\d[^A-Za-z]*")
 
@@ -147,7 +147,9 @@ def time_columns(frame: pd.DataFrame) -> tuple[str, ...]:
             column.dtype
         ):
             return (str(name),)
-    return ()
+    texts = [str(c) for c in frame.columns if not is_numeric_dtype(frame[c].dtype)]
+    of_digits = [c for c in texts if some[c].astype(str).str.contains(r"\d").all()]
+    return (of_digits[0],) if texts and of_digits == texts[:1] else ()
 
 
 def _counts_time(some: pd.Series[Any], column: pd.Series[Any]) -> bool:
@@ -182,6 +184,9 @@ def value_columns(frame: pd.DataFrame, others: Sequence[str]) -> list[str]:
             continue
         text = column.dropna().astype(str).str.strip()
         whole = is_integer_dtype(column.dtype) and len(column) > 2
+        if len(column) > 2 and (column == column.iloc[0]).all():
+            counts.append(str(name))  # such as the number of a station
+            continue
         if whole and (epoch_unit(pd.Index(column)) or (column.diff().dropna().abs() == 1).all()):
             counts.append(str(name))  # numbers of rows, and times
             continue

@@ -13,6 +13,7 @@ from forecast_unc.series.times import MissingTimesError, UnevenTimesError
 
 _T = TypeVar("_T")
 
+OR_POINTS = ", and --decimal , for 1,5"  # where no number shows the mark
 _ADDED = ("missing", "drop", "remove")  # to what was given of them
 _MOST = 12  # errors of one file, each mended by an option
 
@@ -39,7 +40,8 @@ class FileError(ArgumentError):
 
     def with_options(self, options: Mapping[str, Any], also: str) -> str:
         """The remedy, with these options."""
-        return " ".join(filter(None, [self.advice.replace("{}", typed(options)), also]))
+        advice = self.advice.replace(OR_POINTS, "") if "decimal" in options else self.advice
+        return " ".join(filter(None, [advice.replace("{}", typed(options)), also]))
 
 
 def typed(options: Mapping[str, Any]) -> str:

@@ -36,7 +36,7 @@ from forecast_unc.cli.layout import (
     value_columns,
     wide_columns,
 )
-from forecast_unc.cli.mending import FileError, advised
+from forecast_unc.cli.mending import OR_POINTS, FileError, advised
 from forecast_unc.cli.sources import STANDARD, as_text, blanked, read_bytes, unpacked
 from forecast_unc.distributions.export import first_instants
 from forecast_unc.errors import InvalidArgument
@@ -54,6 +54,13 @@ from forecast_unc.series.values import native
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _MOST_OF_YEAR = {"quarter": 4, "week": 53, "day_of_year": 366}
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # since 1970, by the second
+_OF_DIGITS = {  # dates of digits alone: how many, and how they are written with dashes
+    "%Y%m%d": (8, "%Y-%m-%d"),
+    "%Y%m": (6, "%Y-%m"),
+    "%Y%m%d%H": (10, "%Y-%m-%d %H:00"),
+    "%Y%m%d%H%M": (12, "%Y-%m-%d %H:%M"),
+    "%Y%m%d%H%M%S": (14, "%Y-%m-%d %H:%M:%S"),
+}
 _JOINED = "ds"  # name of times that are made of several columns
 _LONGEST_CELL = 500  # characters
 # Numbers that stand for a missing value in files of sensors and weather services.
@@ -135,7 +142,7 @@ class _Table:
         self._read = read
         try:
             frame: pd.DataFrame = read(self._opened())
-            if not isinstance(frame.index, pd.RangeIndex) and frame.iloc[:, -1].isna().all():
+            if not _is_numbered(frame) and frame.iloc[:, -1].isna().all():
                 self._read = partial(read, index_col=False)  # rows that end in a separator
                 frame = self._read(self._opened())
             if frame.isna().all(axis=1).any():  # such as ;; below the table of a spreadsheet
@@ -155,9 +162,14 @@ class _Table:
             elif found := self._layout():
                 raise FileError(option, must, got, "Pass {}.", found) from error
             raise refusal(option, must, got, remedy) from error
-        if not isinstance(frame.index, pd.RangeIndex):
+        if not _is_numbered(frame):
             must = "have as many values in each row as names in the header"
             got, found = f"more {self.place(0)}", self._layout()
+            one_more = frame.index.nlevels == 1 and frame.index.is_unique
+            if not found.keys() - {"skip_end"} and one_more and is_integer_dtype(frame.index.dtype):
+                lines = self._lines()  # numbers of rows without a name, as R writes them
+                header = int(lines.index[lines != ""][0])
+                found = {"skip": header + 1, "names": ",".join(["row", *map(str, frame.columns)])}
             if found:
                 raise FileError(option, must, got, self._advice(found), found)
             raise refusal(option, must, got, "Name every column.")
@@ -190,7 +202,7 @@ class _Table:
         if "comment" in found:
             return "Skip its comments with {}."
         if found.get("sep") == ";":
-            return "If semicolons separate the columns, pass {}, and --decimal , for 1,5."
+            return f"If semicolons separate the columns, pass {{}}{OR_POINTS}."
         return "If tabs separate the columns, pass {}." if found.get("sep") == "\\t" else "Pass {}."
 
     def _text(self, name: str) -> pd.Series[Any]:
@@ -242,11 +254,18 @@ class _Table:
             whole = gone if kind == "times" or id_col else gone.reshape(1, -1)
             keep = ~(np.logical_and.accumulate(whole, axis=1)
                      | np.logical_and.accumulate(whole[:, ::-1], axis=1)[:, ::-1])  # fmt: skip
+        if kind == "times" and id_col in frame and not frame[id_col].is_unique:
+            got = f"{frame.loc[frame[id_col].duplicated(), id_col].iloc[0]!r} in several rows"
+            remedy = (
+                f"Join the columns {', '.join(map(repr, kept))} in one, or keep rows of one kind."
+            )
+            raise refusal("--id", "tell the rows of a wide table apart", got, remedy)
         kept_rows = np.flatnonzero(keep.ravel())
         self.rows = np.repeat(np.arange(n), k)[kept_rows]
         self.frame = long.take(kept_rows).reset_index(drop=True)
         if id_col is None and ((n > 1 and kind == "times") or not kind):
             ids = [name for name in kept if name not in self.options.time] or ["series"]
+            ids = sorted(ids, key=lambda name: name not in frame or not frame[name].is_unique)
             must, got = "be given for a wide table of several series", "none"
             raise FileError("--id", must, got, "Pass {}.", {"id": str(ids[0])})
 
@@ -587,6 +606,11 @@ class _Table:
         return f"on line {int(lines.index[~skipped][row + (self.options.names is None)]) + 1}{of}"
 
 
+def _is_numbered(frame: pd.DataFrame) -> bool:
+    """Whether no column became the index, as where rows have more values than the header."""
+    return isinstance(frame.index, pd.RangeIndex) and frame.index.equals(pd.RangeIndex(len(frame)))
+
+
 def time_column(options: Any) -> str:
     """Name of the times in a result."""
     return _JOINED if len(options.time) > 1 else str(options.time[0])
@@ -819,11 +843,10 @@ def _of_numbers(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
     if unit is None and is_integer_dtype(column.dtype):
         index: pd.Index[Any] = pd.Index(column)
         found, text = epoch_unit(index), column.astype(str)
-        for form, pattern in (("%Y%m%d", r"\d{8}"), ("%Y%m", r"\d{6}")):
+        for form, (digits, dashed) in _OF_DIGITS.items():
             dates = pd.to_datetime(text, format=form, errors="coerce")
-            if text.str.fullmatch(pattern).all() and dates.notna().all():
+            if (text.str.len() == digits).all() and dates.notna().all():
                 must = "hold dates with dashes, or whole numbers that count"
-                dashed = "%Y-%m-%d" if form == "%Y%m%d" else "%Y-%m"
                 advice = f"Write {dates[0]:{dashed}}, or pass {{}}."
                 got = f"{text[0]} {place}"
                 raise FileError("--time", must, got, advice, {"date_format": form})
@@ -1008,7 +1031,7 @@ def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
             forms = [known]
         if len(forms) > 1:
             raise ambiguous(text.rename(name), forms, table.place)
-        if forms and forms[0] != known and ("b" in forms[0].lower() or "%y" in forms[0]):
+        if forms and forms[0] != known and re.search(r"%b|%B|%y| [A-Z]+$", forms[0]):
             must, got = "hold dates of one format", f"{text.iloc[0]!r} {place} {table.place(0)}"
             raise FileError("--time", must, got, "Pass {}.", {"date_format": forms[0]})
         if forms:

@@ -12,11 +12,24 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigvalsh
 
 from forecast_unc._typing import Array
-from forecast_unc.errors import ArgumentError, ArgumentTypeError, InvalidArgument
+from forecast_unc.errors import (
+    ArgumentError,
+    ArgumentFileNotFoundError,
+    ArgumentTypeError,
+    ArgumentZeroDivisionError,
+    InvalidArgument,
+)
 
 _T = TypeVar("_T")
 
 RandomState = int | np.random.Generator | None
+
+_MADE: dict[type[Exception], type[InvalidArgument]] = {
+    ValueError: ArgumentError,
+    TypeError: ArgumentTypeError,
+    FileNotFoundError: ArgumentFileNotFoundError,
+    ZeroDivisionError: ArgumentZeroDivisionError,
+}
 
 # Sums of squares of some thousand such values are finite.
 LARGEST = 1e150
@@ -36,12 +49,11 @@ def refusal(
     must: str,
     got: str,
     remedy: str,
-    kind: type[ValueError | TypeError] = ValueError,
+    kind: type[Exception] = ValueError,
     code: str = "",
 ) -> InvalidArgument:
     """The error of an argument: its rule, what came, and what to do, a sentence."""
-    made = ArgumentTypeError if kind is TypeError else ArgumentError
-    return made(name, must, got, remedy, code)
+    return _MADE[kind](name, must, got, remedy, code)
 
 
 def check_whole(name: str, value: object, lowest: int, remedy: str, code: str = "") -> int:
@@ -131,8 +143,8 @@ def check_path(path: object, example: str = "model.npz", writes: bool = False) -
     folder = Path(path).resolve().parent
     if writes and not folder.exists():
         must, got = "name a file that can be written", f"{path}; there is no {folder}"
-        error = refusal("path", must, got, "Name one in a folder that is there.")
-        raise FileNotFoundError(str(error))
+        remedy = "Name one in a folder that is there."
+        raise refusal("path", must, got, remedy, FileNotFoundError)
 
 
 def check_jobs(n_jobs: object) -> int | None:

@@ -61,6 +61,16 @@ class ArgumentTypeError(InvalidArgument, TypeError):
     """A type that an argument cannot have; see `InvalidArgument` for its fields."""
 
 
+class ArgumentFileNotFoundError(InvalidArgument, FileNotFoundError):
+    """A file in a folder that is not there; see `InvalidArgument` for its fields."""
+
+
+class ArgumentZeroDivisionError(InvalidArgument, ZeroDivisionError):
+    """A division by 0; see `InvalidArgument` for its fields."""
+
+
 def _bare(kind: type[InvalidArgument], *args: Any) -> InvalidArgument:
     """An error without fields, which `pickle` and `copy` set afterwards."""
-    return kind.__new__(kind, *args)
+    made = kind.__new__(kind, *args)
+    made.args = args  # which an OSError takes in `__init__`
+    return made

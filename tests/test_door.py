@@ -1,5 +1,6 @@
 """What people bring: frames, names that cannot be mistaken, periods that are not whole."""
 
+import pickle
 import warnings
 from datetime import timedelta
 from decimal import Decimal
@@ -364,3 +365,17 @@ def test_numbers_of_other_types_are_taken_or_refused():
             assert name not in ("steps", "jobs", "origins", "season"), (name, value)
             if isinstance(value, Fraction | Decimal):
                 np.testing.assert_allclose(found, call(float(value)), err_msg=name)
+
+
+def test_errors_of_every_kind_have_fields(tmp_path):
+    for kind, call in (
+        (ZeroDivisionError, lambda: AHEAD / 0),
+        (FileNotFoundError, lambda: LINEAR.save(tmp_path / "none" / "m.npz")),
+        (TypeError, lambda: AHEAD * "2"),
+    ):
+        with pytest.raises(kind) as caught:
+            call()
+        assert isinstance(caught.value, InvalidArgument)
+        assert caught.value.remedy
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert (str(again), again.got) == (str(caught.value), caught.value.got)

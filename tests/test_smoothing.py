@@ -477,3 +477,11 @@ def test_it_is_saved_and_copied_with_the_rest(tmp_path):
     model.save(tmp_path / "model")
     for other in (load_model(tmp_path / "model"), copy.deepcopy(model)):
         assert_allclose(other.forecast(3).mean, model.forecast(3).mean, rtol=1e-12)
+
+
+def test_values_far_from_0_have_bands_as_wide():
+    """The least std was 1e-9 of the largest value, 100 units at 1e11."""
+    y = np.random.default_rng(3).standard_normal(40).cumsum()
+    at_zero = Smoothing.learn(y, 1).forecast(y, 6)
+    far = Smoothing.learn(y + 1e11, 1).forecast(y + 1e11, 6)
+    np.testing.assert_allclose(np.diag(far.cov), np.diag(at_zero.cov), rtol=1e-3)

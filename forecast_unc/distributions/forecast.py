@@ -907,6 +907,5 @@ def _number(value: Any, verb: str = "combined", of_zero: type[Exception] = Value
         raise refusal("a forecast", "be combined with a finite number", f"{value}", "Leave it out.")
     if number == 0 and verb != "combined":
         must, remedy = f"be {verb} by a number other than 0", "Nothing would be uncertain."
-        error = refusal("a forecast", must, "0", remedy)
-        raise error if of_zero is ValueError else of_zero(str(error))
+        raise refusal("a forecast", must, "0", remedy, of_zero)
     return number

@@ -76,7 +76,7 @@ class Forecaster(Scored, Arguments):
         By default 0 with ``lags="auto"`` where no value is negative, and
 
         - two or more are 0, or
-        - all lie between 0 and 1, or
+        - all lie between 0 and 1, one above .1, or
         - the largest is more than 100 times the smallest (10 times for whole numbers).
     prior_mean : {"auto", "zero", "last", "seasonal"}, default="auto"
         Value from which the regressor learns the deviation: 0, the previous one, or the one a

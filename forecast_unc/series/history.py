@@ -115,10 +115,8 @@ class History:
         try:
             series = check_follows(y_new, self.index)
         except ArgumentError as error:
-            late = (
-                "Values that were revised or came late: model = model.apply(corrected), with the "
-            )
-            raise error.but(context=f"{late}whole corrected series.") from None
+            late = "Values that were revised or came late: model = model.apply(corrected), "
+            raise error.but(context=f"{late}with the whole corrected series.") from None
         values, _ = check_series(series, "y_new", all_missing=True)
         regressors = check_exog(exog, series.index, self.columns, "y_new")
         stds = check_y_std(y_std, values, series.index, "y_new")

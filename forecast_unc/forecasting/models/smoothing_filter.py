@@ -295,11 +295,14 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
 
 
 def least_std(y: Array) -> float:
-    """The least std, of the largest value, or of 1 for values of 0: what is left for a constant.
+    """The least std: 1e-9 of the range, or of the largest value of a constant, or of 1 for zeros.
 
-    No other unit could be learned from it.
+    No other unit could be learned from a constant. Of the largest value throughout, bands of values
+    of 30 moved to 1e11 were 1.8 times as wide.
     """
-    size = float(np.nanmax(np.abs(y)))
+    size, apart = float(np.nanmax(np.abs(y))), float(np.nanmax(y) - np.nanmin(y))
+    if apart > 1e-12 * size:
+        return max(1e-9 * min(size, apart), 1e-14 * size)  # no less than roundoff
     return 1e-9 * (size if size > SMALLEST else 1.0)
 
 

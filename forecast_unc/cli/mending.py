@@ -32,11 +32,10 @@ class FileError(ArgumentError):
         advice: str,
         options: Mapping[str, Any],
         also: str = "",
-        code: str = "",
     ) -> None:
         self.advice, self.options, self.also = advice, dict(options), also
         self.needed = self.options  # all that the file needs
-        super().__init__(argument, rule, got, self.with_options(self.options, also), code)
+        super().__init__(argument, rule, got, self.with_options(self.options, also))
 
     def with_options(self, options: Mapping[str, Any], also: str) -> str:
         """The remedy, with these options."""

@@ -58,10 +58,12 @@ def check_is_series(
         y = _chosen(y, name, time, target)
     if isinstance(y, pd.Series):
         return native(y)
-    frame = native(y) if isinstance(y, pd.DataFrame) else _by_time(y, name)
     is_pandas = isinstance(y, pd.DataFrame)
+    given = y if isinstance(y, pd.DataFrame) else _by_time(y, name)
+    frame = native(given)
     if is_pandas and isinstance(frame.index, pd.RangeIndex) and len(frame.columns) == 2:
-        frame = _on_times(frame, name)
+        texts = _columns_of_text(frame) or _columns_of_text(given)  # decimals are no times
+        frame = _on_times(frame, texts, name)
     if len(frame.columns) == 1:
         return frame.iloc[:, 0]
     got = f"a frame of {len(frame.columns)} columns of values"
@@ -258,10 +260,9 @@ def _chosen(y: object, name: str, time: Any, target: Any) -> pd.DataFrame:
     return frame[columns]
 
 
-def _on_times(frame: pd.DataFrame, name: str) -> pd.DataFrame:
+def _on_times(frame: pd.DataFrame, texts: list[Any], name: str) -> pd.DataFrame:
     """A frame of a column of times and one of numbers by the times, else as it is."""
     times = _columns_of_times(frame)
-    texts = _columns_of_text(frame)
     if not times and len(texts) == 1:  # only in ISO 8601 is nothing of a date guessed
         text = frame[texts[0]].astype(str)
         parsed = pd.to_datetime(text, format="ISO8601", errors="coerce")

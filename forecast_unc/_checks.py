@@ -92,7 +92,10 @@ def check_truth(name: str, value: object, remedy: str) -> None:
 
 def check_steps(steps: object, name: str = "steps") -> int:
     """Number of steps as an int, if so many can be forecast together."""
-    h = check_whole(name, steps, 1, "1 is the next value.")
+    remedy = "1 is the next value."
+    if not isinstance(steps, Real):  # times, as other packages take them
+        remedy += " Count them, and pick times from the forecast: forecast(24)['2027-06':]."
+    h = check_whole(name, steps, 1, remedy)
     if h > _MOST_STEPS:
         memory = 8e-9 * float(min(h, 10**150)) ** 2
         got = f"{h:,}, whose joint covariance would take {memory:,.3g} GB"

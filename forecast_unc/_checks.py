@@ -155,7 +155,8 @@ def check_jobs(n_jobs: object) -> int | None:
     if n_jobs is None:
         return None
     if not is_whole(n_jobs) or not 0 < abs(int(n_jobs)) <= _MOST_JOBS:
-        must = f"be None or a whole number other than 0, up to {_MOST_JOBS:,}"
+        must = "be None or a whole number other than 0"
+        must += f", at most {_MOST_JOBS:,}" if is_whole(n_jobs) and n_jobs else ""
         raise refusal("n_jobs", must, reprlib.repr(n_jobs), "-1 takes all processors.")
     return int(n_jobs)
 

@@ -345,24 +345,16 @@ class Marginals:
         """Mean of each step, (h,); not finite where it is too large for a float."""
         return self.rest[:, 0] if self.is_normal else self._quadrature[2]
 
-    def variance(self) -> Array:
-        """Variance of each step, (h,)."""
-        if self.is_normal:
-            return np.square(self.tails)
-        _, weights, _, deviation = self._quadrature
-        with np.errstate(over="ignore", invalid="ignore"):
-            return integral(weights * deviation**2)
-
     def covariance(self, cor: Array) -> Array:
         """Joint covariance (h, h) of the steps, by correlations of scores: theory/transforms.md.
 
         Mehler's series. What its terms leave of a variance counts as one more, so that the diagonal
         is right whatever their number.
         """
-        if self.is_normal:
-            return np.asarray(np.outer(self.tails, self.tails) * cor)
         total = np.zeros_like(cor)
         with np.errstate(over="ignore", invalid="ignore"):
+            if self.is_normal:
+                return np.asarray(np.outer(self.tails, self.tails) * cor)
             for c in self._hermite[::-1]:
                 total += np.outer(c, c)
                 total *= cor

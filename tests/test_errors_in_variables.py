@@ -8,6 +8,7 @@ import pytest
 from statsmodels.tsa.statespace.sarimax import SARIMAX
 
 from forecast_unc import Forecaster, GPRegressor, RVMRegressor, backtest, datasets, load_model
+from forecast_unc.distributions.forecast import prediction_of
 from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.forecasting.horizon.types import Past
 from forecast_unc.forecasting.models.lagged import _noisy_rows
@@ -374,8 +375,9 @@ def test_bands_are_calibrated_on_request():
         for options in ({}, {"calibrate": True}, {"calibrate": "conformal"})
     )
     shares = np.ones((1, 6))
-    errors = rolling_errors(Rolling(plain.models_), [plain.forecast(6)], shares)
-    expected = calibration(errors, plain.forecast(6), 6).factor
+    joint = plain.forecast(6)._joint
+    errors = rolling_errors(Rolling(plain.models_), [prediction_of(plain.forecast(6))], shares)
+    expected = calibration(errors, joint, 6).factor
     widths = [np.diff(one.forecast(6).interval(0.8)) for one in (wider, plain)]
     np.testing.assert_allclose(widths[0][:, 0], expected * widths[1][:, 0], rtol=1e-6)
     assert "bands: calibrated" in wider.summary()

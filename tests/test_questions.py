@@ -449,7 +449,7 @@ def test_a_check_is_the_same_in_other_units():
         (lambda f: f + f, TypeError, r"a forecast must be combined with a number; got Forecast\. "),
         (lambda f: f.mean + f, TypeError, r"combined with a number; got Series\. For sums of its"),
         (lambda f: np.ones(H) * f, TypeError, r"combined with a number; got ndarray\. "),
-        (lambda f: f * True, TypeError, r"combined with a number; got bool\. "),
+        (lambda f: f * True, TypeError, r"combined with a number; got True\. "),
         (lambda f: f * 0, ValueError, r"multiplied by a number other than 0; got 0\. "),
         (lambda f: f / 0, ZeroDivisionError, r"divided by a number other than 0; got 0\."),
         (lambda f: f + np.inf, ValueError, r"combined with a finite number; got inf\. "),

@@ -25,7 +25,7 @@ def test_regressors_have_the_digits_of_their_regime(name):
 @pytest.mark.parametrize("name", REFERENCE["transforms"])
 def test_moments_and_crps_on_the_scale_of_a_transform(name):
     errors = measure.of_transform(REFERENCE["transforms"][name])
-    assert max(errors.values()) < 1e-9, errors
+    assert max(errors.values()) < 1e-5, errors  # cubics of a table
 
 
 def test_the_page_has_every_regime_and_regressor():

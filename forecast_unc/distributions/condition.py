@@ -28,12 +28,12 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
         must = "hold steps that do not determine each other"
         raise refusal("observed", must, got, "Leave some of them out.")
     known = joint.q[at]
-    z, before = known.score(y[:, None])[:, 0], known.before(y[:, None])[:, 0]
+    low, z = (scores[:, 0] for scores in known.jump(y[:, None]))
     if (first := first_true(~np.isfinite(known.nlpd(y)))) is not None:
         place = f"{label(at[first])}, which the forecast excludes or lumps together"
         must = "hold values of positive density"
         raise refusal("observed", must, f"{y[first]:g} at {place}", "Leave it out.")
-    z, variance = as_observed(cor, before, z)
+    z, variance = as_observed(cor, low, z)
     cross = joint.cor[np.ix_(rest, at)]
     gain = np.linalg.solve(cor + np.diag(variance), cross.T).T
     cov = joint.cor[np.ix_(rest, rest)] - gain @ cross.T

@@ -170,19 +170,21 @@ class Marginals:
         z = np.where(y < self.lower[:, None], -np.inf, self.latent_score(most))
         return np.where(y >= self.upper[:, None], np.inf, z)
 
-    def before(self, y: Array) -> Array:
-        """Scores (h, n) of all values less than y, at most `score`: less than it at an atom."""
+    def jump(self, y: Array) -> tuple[Array, Array]:
+        """Scores (h, n) of all values less than y, and `score`: apart where y is an atom."""
+        high = self.score(y)
         if self.grid is None:
-            below = np.where(y > self.upper[:, None], np.inf, self.latent_score(y, "left"))
+            low = np.where(y > self.upper[:, None], np.inf, self.latent_score(y, "left"))
         else:
             origin, unit = self.grid[:, :, None]
             number = (y - origin) / unit
             whole = np.abs(number - np.round(number)) <= _ROUND
-            below = self.score(np.where(whole, y - unit, y))
-        below = np.where(
-            (y == self.lower[:, None]) & np.isfinite(self.start[:, None]), -np.inf, below
-        )
-        return np.where(y < self.lower[:, None], -np.inf, below)
+            low = self.score(np.where(whole, y - unit, y))
+        at_start = (y == self.lower[:, None]) & np.isfinite(self.start[:, None])
+        low = np.where(at_start | (y < self.lower[:, None]), -np.inf, low)
+        with np.errstate(invalid="ignore"):
+            near = np.abs(high - low) <= 1e-9 * (1.0 + np.abs(high))
+        return np.where(near & np.isfinite(high), high, low), high
 
     @cached_property
     def start(self) -> Array:
@@ -431,7 +433,8 @@ class Marginals:
 
     def atom(self, y: Array) -> Flags:
         """Whether each y, (h,), is a value of positive probability: at a bound, or rounded."""
-        return np.asarray(self.before(y[:, None])[:, 0] < self.score(y[:, None])[:, 0])
+        low, high = self.jump(y[:, None])
+        return np.asarray(low < high)[:, 0]
 
     def atoms(self, reach: float = 5.0, least: float = 1e-6) -> list[tuple[int, float, float]]:
         """Step, value and probability of each atom within so many stds, from some probability."""
@@ -439,7 +442,7 @@ class Marginals:
         for step, ends in enumerate(self(np.array([[-reach, reach]]))):
             own = self[np.array([step])]
             for values in own._candidates(ends, least):
-                mass = between(own.before(values), own.score(values))[0]
+                mass = between(*own.jump(values))[0]
                 some = mass > least
                 both = zip(values[0, some].tolist(), mass[some].tolist(), strict=True)
                 found += [(step, value + 0.0, p) for value, p in both]  # no -0
@@ -470,13 +473,12 @@ class Marginals:
     def pit(self, y: Array) -> Array:
         """Probability of a value below y, and half of that of y itself if it is an atom, (h,)."""
         # with the whole of it, counts would lie too high whatever the forecast
-        return np.asarray(0.5 * (ndtr(self.before(y[:, None])) + ndtr(self.score(y[:, None]))))[
-            :, 0
-        ]
+        low, high = self.jump(y[:, None])
+        return np.asarray(0.5 * (ndtr(low) + ndtr(high)))[:, 0]
 
     def nlpd(self, y: Array) -> Array:
         """Negative log density at one y a step, (h,), inf where y is impossible."""
-        z, low = self.score(y[:, None])[:, 0], self.before(y[:, None])[:, 0]
+        low, z = (scores[:, 0] for scores in self.jump(y[:, None]))
         atom = low < z
         finite = np.where(np.isfinite(z), z, 0.0)
         steep = self.latent_curve(finite[:, None])[1][:, 0]
@@ -489,7 +491,7 @@ class Marginals:
 
     def crps(self, y: Array) -> Array:
         """Continuous ranked probability score at one y a step, (h,): theory/transforms.md."""
-        at = np.column_stack([self.before(y[:, None]), self.score(y[:, None])])
+        at = np.column_stack(self.jump(y[:, None]))
         cuts = [np.nan_to_num(at)]
         if self.bitten.any():
             cuts += [self.start[:, None], self.end[:, None]]

@@ -93,7 +93,7 @@ def _by_paths(values: Array, lower: Array, upper: Array, grid: Array | None) -> 
             mirrored = -row[::-1]
             _continue_below(mirrored, nodes, -path, -high)
             row[:] = -mirrored[::-1]
-    center, spread = quantiles[:, len(half) - 1], values.std(axis=1)
+    center, varies = quantiles[:, len(half) - 1], np.ptp(values, axis=1) > 0.0
     line = PchipInterpolator(nodes, quantiles, axis=1)
     steep = line.derivative()
     outer = [
@@ -108,10 +108,11 @@ def _by_paths(values: Array, lower: Array, upper: Array, grid: Array | None) -> 
         return line(inside) + beyond * slopes, slopes
 
     scores = ndtri((rankdata(values, axis=1) - 0.5) / n)
-    cor = np.atleast_2d(np.corrcoef(scores)) if (spread > 0.0).all() else np.eye(len(values))
+    cor = np.atleast_2d(np.corrcoef(scores)) if varies.all() else np.eye(len(values))
     np.fill_diagonal(cor, 1.0)
     q = replace(Marginals.of(curve, len(values), nodes[None]), grid=grid).censored(lower, upper)
-    moments = paths.mean(axis=1), np.atleast_2d(np.cov(paths))
+    with np.errstate(over="ignore", invalid="ignore"):
+        moments = paths.mean(axis=1), np.atleast_2d(np.cov(paths))
     return Joint(q, cor, *moments, paths=frozen("paths", paths, paths.shape))
 
 

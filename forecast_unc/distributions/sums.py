@@ -70,7 +70,11 @@ def _paths(joint: Joint) -> Array:
     # largest of 24 steps were off by up to .006.
     log_n = min(16, int(23 - np.log2(len(joint))))
     scores = lower_root(joint.cor) @ ndtri(sobol_points(len(joint), log_n))
-    return joint.q(scores)
+    # on lines between 4,001 scores: a quarter of the time of the cubics at 24 times 65,536 scores
+    grid = np.linspace(scores.min(), scores.max(), 4001)
+    values = joint.q.latent(grid[None])
+    each = [np.interp(z, grid, row) for z, row in zip(scores, values, strict=True)]
+    return joint.q.ended(np.array(each))
 
 
 def _by_paths(values: Array, lower: Array, upper: Array, grid: Array | None) -> Joint:

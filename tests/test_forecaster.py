@@ -764,7 +764,7 @@ def test_bad_missing_values_and_errors(y, regressor):
     for bad, error, message in (
         (std.to_numpy(), TypeError, "y_std must be a pandas Series; got ndarray"),
         (std.iloc[1:], ValueError, "y_std must have the index of y, 70 times from 2020-01-01; got"),
-        (-std, ValueError, "y_std must be finite and not negative where y is .*; got -0.1 at 2020"),
+        (-std, ValueError, "y_std must be from 0 to .* where y is .*; got -0.1 at 2020"),
         (std.where(std.index != y.index[3]), ValueError, "y_std must .*; got nan at 2020-01-04"),
         (std.astype(str), TypeError, "y_std must be numeric; got dtype"),
     ):

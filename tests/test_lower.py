@@ -210,6 +210,13 @@ def test_aggregates_have_the_exact_moments_and_the_bound(kind, how):
     assert total.sample(100, 0).to_numpy().min() >= LOWER * np.sum(weights) * (1 - 1e-12)
 
 
+@pytest.mark.xfail(reason="between its bounds the table of a sum has no atoms", strict=True)
+def test_a_difference_of_steps_at_their_bounds_is_0():
+    change = Forecast(pd.RangeIndex(2), [0.0, 0.0], np.eye(2)).censored(0.0).aggregate([-1.0, 1.0])
+    assert change.cdf(0.0).item() == pytest.approx(0.625, abs=0.01)  # a quarter at 0, and half
+    assert change.atoms["probability"].tolist() == pytest.approx([0.25], abs=0.01)
+
+
 def test_the_shape_of_a_sum_is_near_that_of_paths():
     # nearly all near the bound: the most skewed
     ahead = normal([0.0, -0.5, 0.5]).censored(0.0)

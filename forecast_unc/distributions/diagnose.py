@@ -33,7 +33,8 @@ class Check:
         that of the paths; their ``skewness`` and ``excess_kurtosis``; ``bimodal``, whether Sarle's
         coefficient exceeds 5/9, that of a uniform distribution; ``kl``, the Kullback-Leibler
         divergence of the normal with the moments of the paths from that of the forecast. After a
-        transform all are those of the transformed steps, which the forecast takes for normal.
+        transform all are those of the transformed steps, which the forecast takes for normal;
+        their sum is weighted by half the 68 % band of each step in units of y.
     verdict : str
         The propagation to use: that of the forecast, unless the std of a step or of the sum is off
         by more than 10 %, or a mean by .15 stds, both by more than two Monte Carlo errors; then

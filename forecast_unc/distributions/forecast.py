@@ -351,13 +351,15 @@ class Forecast:
         a mixture of their distributions, it is no wider where they disagree. The correlations of
         its normal scores are those of the weighted sum of std R std, std in units of y and R those
         of a member's scores. :meth:`censored` forecasts are averaged before their bounds, and
-        censored at the average of these if all have one. Parts are averaged, :attr:`paths` dropped.
+        censored at the average of these if all have one; counts (:meth:`whole`) are averaged before
+        rounding, and rounded if all are. Parts are averaged, :attr:`paths` dropped.
 
         ``forecasts`` are from the same origin; shorter ones count for their own steps only.
         ``weights`` are (k,), one a forecast, or (k, h), with a column for each step of the longest;
         only their ratios at a step count, none is negative, not all are 0 at a step, and by default
         all are the same. ``disagreement`` widens the bands where the members disagree: the square
-        of half the width of the 68 % band grows by the weighted variance of their medians.
+        of half the width of the 68 % band grows by the weighted variance of their medians, and each
+        member keeps its shape and its median.
 
         Examples
         --------
@@ -403,9 +405,10 @@ class Forecast:
 
         for each step, or each member of an average at it, of mean mu and std sigma: medians stay as
         they are. The widths are multiplied by c, ``factor`` of shape (h,), positive, on the scale
-        of a ``transform``. ``correlation`` is r, from -1 for independent steps to 1 for steps that
+        of a ``transform``: without ``dof`` a step :math:`q_t(z)` becomes :math:`q_t(c z)`.
+        ``correlation`` is r, from -1 for independent steps to 1 for steps that
         move as one. T(z) is z, or with ``dof``, from 3, Student's t of so many degrees of freedom
-        and the same 80 % interval; after a transform or :meth:`conformal` ``dof`` has no effect.
+        and the same 80 % interval, for what is normal in units of y.
         :meth:`decompose` shows what changed as its part ``calibration``;
         :attr:`paths` are dropped.
         """
@@ -455,8 +458,9 @@ class Forecast:
         """Return the forecast of counts: each value rounded to the nearest whole number.
 
         Quantiles are whole numbers, each of which is an atom (:attr:`atoms`) with the probability
-        of what is rounded to it; moments and scores are those of the counts. Sums and extremes are
-        those of 65,536 paths.
+        of what is rounded to it, halves down; moments and scores are those of the counts. Bounds,
+        given before or after, move to the whole numbers within them; a ValueError says if there is
+        none. Sums and extremes are those of 65,536 paths.
 
         Examples
         --------
@@ -469,8 +473,10 @@ class Forecast:
     def conformal(self, sizes: ArrayLike) -> Self:
         """Return the forecast whose bands are those of errors seen before.
 
-        Half the central interval of coverage i / (k + 1) is the i-th smallest of the k sizes of a
-        step, with straight lines in the normal score in between and beyond the largest. If the next
+        The central interval of coverage i / (k + 1) is :math:`[q_t(-s), q_t(s)]` without bounds,
+        with s the i-th smallest of the k sizes of a step: of normal steps half of it is s stds. In
+        between s is linear in the normal score, beyond the largest on the line from 0 through it.
+        If the next
         error is exchangeable with those, the interval of a step holds it with that probability,
         whatever the distribution; the correlations are those of the model. ``sizes``, of shape
         (h, k), are positive, in units of half the forecast's 68 % band. :meth:`decompose` shows
@@ -495,15 +501,16 @@ class Forecast:
     ) -> Self:
         """Return the forecast of a sum, mean or weighted sum of the steps, or of an extreme.
 
-        Mean and variance are exact. The aggregate of normal steps is normal. Of counts, and of
-        steps at a bound with a probability of 1 % or more, it has the shape of paths; of others an
-        approximate one: that of steps that move as one, within all bounds, or a normal distribution
-        if a weight is negative. :attr:`paths` are added up one by one.
+        Mean and variance of a linear combination are exact. That of normal steps is normal. Of
+        other steps its quantiles are those of paths, and so is all of an extreme: of the forecast's
+        own, if it has :attr:`paths`, or of 65,536 that are spread evenly over its joint
+        distribution (fewer beyond 128 steps), the same every time. :attr:`paths` are added up one
+        by one.
 
-        The largest or smallest value is that of paths: the forecast's own, if it has :attr:`paths`,
-        or 65,536 that are spread evenly over its joint distribution (fewer beyond 128 steps), the
-        same every time. Probabilities are right to about .002; of a conformal forecast, or with
-        1000 paths of its own, to .02. An extreme that is the same in all paths is refused.
+        Probabilities are right to about .002; of extremes of a conformal forecast, or with 1000
+        paths of its own, to .02. A difference of steps at a bound may be 0 with a probability that
+        :attr:`atoms` does not list; beside it they are right to .04. An extreme that is the same in
+        all paths is refused.
 
         ``how`` is "sum", "mean", "max", "min", or the weights (h,) of any linear combination:
         ``[-1, 0, 1]`` for the change from step 1 to step 3, or a Series of them by time. ``freq``

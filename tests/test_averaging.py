@@ -454,7 +454,6 @@ def test_members_in_other_units_disagree_as_much():
     np.testing.assert_allclose(half_widths(again), 3.0 * half_widths(apart), rtol=1e-9)
 
 
-@pytest.mark.xfail(reason="the unit and the medians are those after the bounds", strict=True)
 def test_members_disagree_before_their_bounds():
     one, other = (Forecast(pd.RangeIndex(1), [m], [[1.0]]) for m in (0.2, 1.0))
     bounded = [one.censored(0.0), other.censored(0.0)]

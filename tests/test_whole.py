@@ -234,7 +234,6 @@ def test_moments_are_kept_by_counts_too(order):
     assert (ahead.atoms["value"] % 1 == 0.0).all()
 
 
-@pytest.mark.xfail(reason="paths are moved after they were rounded", strict=True)
 def test_paths_of_counts_that_keep_their_moments_are_whole(rng):
     paths = 1.0 + rng.standard_normal((2, 100))
     counts = Forecast(pd.RangeIndex(2), paths.mean(axis=1), np.cov(paths), paths=paths).whole()
@@ -242,7 +241,6 @@ def test_paths_of_counts_that_keep_their_moments_are_whole(rng):
     assert (kept.paths % 1 == 0.0).all(axis=None)
 
 
-@pytest.mark.xfail(reason="the mean is kept off the bound given, not off the number", strict=True)
 def test_a_mean_below_the_first_whole_number_is_raised_above_it():
     counts = Forecast(pd.RangeIndex(1), [0.5], [[1.0]]).whole()
     kept = counts.censored(0.2, keep_moments=True)  # at 1

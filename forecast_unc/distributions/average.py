@@ -50,8 +50,8 @@ def average(members: Sequence[Joint], weights: Array, disagreement: bool = False
     each = [member.q for member in members]
     q = marginals.average(each, weights)
     if disagreement:
-        center, unit = q.spread
-        medians = np.array([np.pad(own.spread[0], (0, h - len(own))) for own in each])
+        center, unit = q.free_spread
+        medians = np.array([np.pad(own.free_spread[0], (0, h - len(own))) for own in each])
         between = (weights * (medians - center) ** 2).sum(axis=0)
         more = np.hypot(unit, np.sqrt(between)) - unit
         wider = [

@@ -154,13 +154,13 @@ class Joint:
         if keep_moments and bitten.any():
             # no values have their mean at a bound
             inner = 0.2 * np.minimum(self.std, 0.2 * (q.upper - q.lower))
-            mean = np.clip(self.mean, lower + inner, upper - inner)
+            mean = np.clip(self.mean, q.lower + inner, q.upper - inner)
             factor, shift = onto_moments(q, mean, self.cov.diagonal())
             factor, shift = np.where(bitten, factor, 1.0), np.where(bitten, shift, 0.0)
             q = q.moved(factor, shift)
             paths = None if paths is None else factor[:, None] * paths + shift[:, None]
         if paths is not None:
-            paths = np.clip(paths, q.lower[:, None], q.upper[:, None])
+            paths = q.ended(paths)
         if not bitten.any():
             return replace(self, q=q, paths=paths, draw=None)
         return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths)
@@ -187,8 +187,7 @@ def onto_moments(q: Marginals, mean: Array, var: Array) -> tuple[Array, Array]:
 
     The mean is within the bounds; between two of them a variance is at most `MOST` of the largest.
     """
-    low, center, high = q.latent(np.array([[-1.0, 0.0, 1.0]])).T
-    scale = 0.5 * (high - low)
+    center, scale = q.free_spread
     both = np.isfinite([q.lower, q.upper]).all(axis=0)
     with np.errstate(invalid="ignore"):
         largest = np.where(both, (mean - q.lower) * (q.upper - mean), np.inf)

@@ -218,6 +218,12 @@ class Marginals:
         low, center, high = self(np.array([[-1.0, 0.0, 1.0]])).T
         return center, 0.5 * (high - low)
 
+    @property
+    def free_spread(self) -> tuple[Array, Array]:
+        """Those of :attr:`spread` before bounds and rounding, (h,)."""
+        low, center, high = self.latent(np.array([[-1.0, 0.0, 1.0]])).T
+        return center, 0.5 * (high - low)
+
     def affine(self, factor: Array | float, shift: Array | float) -> "Marginals":
         """The steps of ``factor * y + shift``, a number or (h,) each; not 0, of one sign."""
         q = self.moved(factor, shift)
@@ -287,7 +293,7 @@ class Marginals:
         Only some steps count, (h,), and others may be too wide for a float.
         """
         unit = student(np.ones((1, 1)), self.dof)[0].item()
-        half = 0.5 * np.diff(self.latent(np.array([[-1.0, 1.0]])))[:, 0]
+        half = self.free_spread[1]
         more = more if some is None else np.where(some, more, 0.0)
         with np.errstate(all="ignore"):
             plain = 1.0 + np.where(half > 0.0, more / half, 0.0)

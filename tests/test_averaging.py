@@ -462,6 +462,15 @@ def test_members_disagree_before_their_bounds():
     np.testing.assert_allclose(found.quantile(0.9), expected.quantile(0.9), rtol=1e-9)
 
 
+def test_members_that_end_early_disagree_while_they_last():
+    """One shorter than the others was refused: found by generated calls."""
+    one, other = (Forecast(pd.RangeIndex(3), [m, m, m], np.eye(3)) for m in (0.0, 2.0))
+    found = Forecast.average([one, other.first(2)], disagreement=True)
+    both = Forecast.average([one, other], disagreement=True)
+    np.testing.assert_allclose(found.std[:2], both.std[:2], rtol=1e-12)
+    assert found.std[2] == pytest.approx(1.0)
+
+
 def test_disagreement_is_true_or_false():
     with pytest.raises(ValueError, match="disagreement must be True or False; got 'x'"):
         Forecast.average(MEMBERS["both"], disagreement="x")

@@ -55,7 +55,7 @@ def average(members: Sequence[Joint], weights: Array, disagreement: bool = False
         between = (weights * (medians - center) ** 2).sum(axis=0)
         more = np.hypot(unit, np.sqrt(between)) - unit
         wider = [
-            own.with_wider_band(more[: len(own)], w > 0)
+            own.with_wider_band(more[: len(own)], w[: len(own)] > 0)
             for own, w in zip(each, weights, strict=True)
         ]
         q = marginals.average(wider, weights)

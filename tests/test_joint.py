@@ -290,7 +290,7 @@ def test_values_at_a_bound_have_the_probability_of_all_below(kind, ahead):
 def test_scores_moved_before_are_those_of_the_functions(ahead):
     q, z = ahead._joint.q, np.linspace(-3.0, 3.0, 13)
     mean, std = np.array([0.3, -0.2, 0.0]), np.array([0.5, 1.2, 0.8])
-    moved = q.known(mean, std)(z[None])
+    moved = q.at_scores(mean, std)(z[None])
     expected = q(mean[:, None] + std[:, None] * z)
     np.testing.assert_allclose(moved, expected, rtol=1e-5)
 
@@ -424,8 +424,9 @@ def test_a_bound_above_is_a_single_value_too():
     none = np.full(2, np.inf)
     q = Marginals.normal(np.ones(2), np.ones(2)).censored(np.array([0.8, -np.inf]), none)
     turned = q.affine(-2.0, 0.5)
-    assert list(turned.atom(np.array([-1.1, -1.1]))) == [True, False]
-    assert list(q.atom(np.array([0.8, 0.8]))) == [True, False]
+    for own, value in ((turned, -1.1), (q, 0.8)):
+        below, upto = own.jump(np.full((2, 1), value))
+        assert (below < upto).ravel().tolist() == [True, False]
 
 
 def test_half_the_68_percent_band_grows_by_what_is_asked(rng):

@@ -40,7 +40,7 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
     cov = 0.5 * (cov + cov.T)  # the product is symmetric but for roundoff
     check_positive(cov, lambda i: label(rest[i]))
     std = np.sqrt(cov.diagonal())
-    return Joint.of(joint.q[rest].known(gain @ z, std), cov / np.outer(std, std))
+    return Joint.of(joint.q[rest].at_scores(gain @ z, std), cov / np.outer(std, std))
 
 
 def as_observed(cor: Array, low: Array, high: Array) -> tuple[Array, Array]:

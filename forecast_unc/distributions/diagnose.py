@@ -129,7 +129,7 @@ def check_model(
     shape = (np.where(spread > 0, each(safe), 0.0) for each in (skew, kurtosis))
     frame = _frame(labels, -center / spread, 1.0 / spread, *shape, n=len(scores))
     cor = np.cov(scores, rowvar=False, bias=True) / np.outer(spread[:-1], spread[:-1])
-    sampled = Joint.of(joint.q.known(center[:-1], spread[:-1]), np.atleast_2d(cor))
+    sampled = Joint.of(joint.q.at_scores(center[:-1], spread[:-1]), np.atleast_2d(cor))
     return _judged(frame, propagation, len(scores)), sampled
 
 

@@ -138,7 +138,7 @@ class Joint:
         return self._calibrated(self.q.conformal(sizes), self.cor)
 
     def _calibrated(self, q: Marginals, cor: Array) -> Joint:
-        """Other distributions; what the covariance gains is one more part."""
+        """The joint of other functions and correlations; the covariance gains a part for it."""
         changed = Joint.of(q, cor)
         if self.parts is None:
             return changed
@@ -150,25 +150,25 @@ class Joint:
         q, paths = self.q.censored(lower, upper), self.paths
         if np.array_equal([q.lower, q.upper], [self.q.lower, self.q.upper]):
             return self
-        bitten = q.bitten
-        if keep_moments and bitten.any():
+        bounded = q.bounds_matter
+        if keep_moments and bounded.any():
             # no values have their mean at a bound
             inner = 0.2 * np.minimum(self.std, 0.2 * (q.upper - q.lower))
             mean = np.clip(self.mean, q.lower + inner, q.upper - inner)
             factor, shift = onto_moments(q, mean, self.cov.diagonal())
-            factor, shift = np.where(bitten, factor, 1.0), np.where(bitten, shift, 0.0)
-            q = q.moved(factor, shift)
+            factor, shift = np.where(bounded, factor, 1.0), np.where(bounded, shift, 0.0)
+            q = q.affine_latent(factor, shift)
             paths = None if paths is None else factor[:, None] * paths + shift[:, None]
         if paths is not None:
-            paths = q.ended(paths)
-        if not bitten.any():
+            paths = q.bounded_and_rounded(paths)
+        if not bounded.any():
             return replace(self, q=q, paths=paths, draw=None)
         return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths)
 
     def whole(self) -> Joint:
         """Each value rounded to the nearest whole number; see `Forecast.whole`."""
         q = self.q.rounded()
-        paths = None if self.paths is None else q.ended(self.paths)
+        paths = None if self.paths is None else q.bounded_and_rounded(self.paths)
         return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths)
 
     def _sharing(self, parts: MakeParts | None, std: Array, paths: Array | None) -> Self:
@@ -194,12 +194,17 @@ def onto_moments(q: Marginals, mean: Array, var: Array) -> tuple[Array, Array]:
     var = np.minimum(var, MOST * largest)
 
     def curves(place: Array, factor: Array) -> Curves:  # the value at a place is the mean
-        own = q.moved(factor, mean - factor * (center + scale * place))
+        own = q.affine_latent(factor, mean - factor * (center + scale * place))
         nodes, weights = own.nodes(own.start[:, None], own.end[:, None])
         latent = own.latent(nodes)
         inside = (latent > q.lower[:, None]) & (latent < q.upper[:, None])
         steep = np.where(inside, -(factor * scale)[:, None], 0.0)
-        return own.ended(latent), weights, steep, np.where(inside, latent - mean[:, None], 0.0)
+        return (
+            own.bounded_and_rounded(latent),
+            weights,
+            steep,
+            np.where(inside, latent - mean[:, None], 0.0),
+        )
 
     start = np.zeros_like(mean), np.ones_like(mean)
     place, factor = matched(curves, start, mean, var, (q.lower, q.upper))

@@ -85,7 +85,7 @@ class Marginals:
         return _scores(self.kinks)
 
     @cached_property
-    def normal_rows(self) -> Flags:
+    def latent_normal(self) -> Flags:
         """Whether each step is normal, but for bounds, (h,)."""
         level = (self.rest == self.rest[:, :1]).all(axis=1)
         return np.asarray(level & (self.tails > 0.0) & (self.dof is None))
@@ -94,7 +94,7 @@ class Marginals:
     def is_normal(self) -> bool:
         """Whether every step is normal."""
         bounded = np.isfinite([self.lower, self.upper]).any() or self.grid is not None
-        return not bounded and bool(self.normal_rows.all())
+        return not bounded and bool(self.latent_normal.all())
 
     @cached_property
     def _table(self) -> Curve:
@@ -107,7 +107,7 @@ class Marginals:
 
     def __call__(self, z: Array) -> Array:
         """Values (h, n) at scores z, (h or 1, n)."""
-        return self.ended(self.latent(z))
+        return self.bounded_and_rounded(self.latent(z))
 
     def latent(self, z: Array) -> Array:
         """Values (h, n) at scores z before bounds and rounding."""
@@ -115,7 +115,7 @@ class Marginals:
 
     def latent_curve(self, z: Array) -> Curve:
         """Values and slopes (h, n) at scores z before bounds and rounding."""
-        if self.normal_rows.all():
+        if self.latent_normal.all():
             values = self.rest[:, :1] + self.tails[:, None] * z
             return values, np.broadcast_to(self.tails[:, None], values.shape)
         return _interpolated(self.scores, *self._table, z)
@@ -123,7 +123,7 @@ class Marginals:
     def _between_bounds(self, values: Array) -> Array:
         return np.minimum(np.maximum(values, self.lower[:, None]), self.upper[:, None])
 
-    def ended(self, values: Array) -> Array:
+    def bounded_and_rounded(self, values: Array) -> Array:
         """Values (h, n), rounded (halves down), none beyond the bounds."""
         if self.grid is not None:
             origin, unit = self.grid[:, :, None]
@@ -136,7 +136,7 @@ class Marginals:
 
         On the left those of values less than y.
         """
-        if self.normal_rows.all():
+        if self.latent_normal.all():
             return np.asarray((y - self.rest[:, :1]) / self.tails[:, None])
         scores, (values, slopes) = self.scores, self._table
         y = np.broadcast_to(y, (len(self), y.shape[1]))
@@ -162,7 +162,7 @@ class Marginals:
         return np.where(np.isnan(y), np.nan, np.where(np.isinf(y), y, z))
 
     def score(self, y: Array) -> Array:
-        """Largest z with q_t(z) <= y, (h, n): the inverse of q_t; -inf if none, NaN where y is."""
+        """Largest scores (h, n) of values of at most y: -inf if none, NaN where y is."""
         most = y  # the largest latent values that become y or less
         if self.grid is not None:
             origin, unit = self.grid[:, :, None]
@@ -188,12 +188,12 @@ class Marginals:
 
     @cached_property
     def start(self) -> Array:
-        """The z at which q_t leaves its lower bound, (h,); -inf if it has none within reach."""
+        """The z at which a step leaves its lower bound, (h,); -inf if it has none within reach."""
         return self._reached(self.lower, "right")
 
     @cached_property
     def end(self) -> Array:
-        """The z at which q_t reaches its upper bound, (h,); inf if it has none within reach."""
+        """The z at which a step reaches its upper bound, (h,); inf if it has none within reach."""
         return self._reached(self.upper, "left")
 
     def _reached(self, bound: Array, side: Literal["left", "right"]) -> Array:
@@ -208,7 +208,7 @@ class Marginals:
         return np.where(finite & (z > -REACH if side == "right" else z < REACH), z, none)
 
     @property
-    def bitten(self) -> Flags:
+    def bounds_matter(self) -> Flags:
         """Whether a bound of each step has a probability that counts, (h,)."""
         return np.isfinite(self.start) | np.isfinite(self.end)
 
@@ -226,7 +226,7 @@ class Marginals:
 
     def affine(self, factor: Array | float, shift: Array | float) -> "Marginals":
         """The steps of ``factor * y + shift``, a number or (h,) each; not 0, of one sign."""
-        q = self.moved(factor, shift)
+        q = self.affine_latent(factor, shift)
         factor, shift = (np.broadcast_to(np.asarray(a, float), len(self)) for a in (factor, shift))
         ends = [factor * self.lower + shift, factor * self.upper + shift]
         low, high = ends if factor[0] > 0.0 else ends[::-1]
@@ -235,7 +235,7 @@ class Marginals:
             grid = np.array([factor * self.grid[0] + shift, np.abs(factor) * self.grid[1]])
         return replace(q, lower=low, upper=high, grid=grid)
 
-    def moved(self, factor: Array | float, shift: Array | float) -> "Marginals":
+    def affine_latent(self, factor: Array | float, shift: Array | float) -> "Marginals":
         """The steps of ``factor * y + shift`` before bounds and rounding, which stay."""
         factor, shift = (np.broadcast_to(np.asarray(a, float), len(self)) for a in (factor, shift))
         rest = factor[:, None] * self.rest + shift[:, None]
@@ -246,7 +246,7 @@ class Marginals:
             self, rest=rest, slopes=slopes, kinks=kinks, tails=np.abs(factor) * self.tails
         )
 
-    def composed(self, center: Array | float, scale: Array | float) -> "Marginals":
+    def _rest_at_scores(self, center: Array | float, scale: Array | float) -> "Marginals":
         """The rest at scores ``center + scale * z``, (h,) each, with the same tails."""
         center, scale = (np.broadcast_to(np.asarray(a, float), len(self)) for a in (center, scale))
         if self._rest_is_level:
@@ -270,25 +270,25 @@ class Marginals:
             self.scores, self.rest, _increasing(self.scores, self.rest, self.slopes), z
         )
 
-    def known(self, center: Array, std: Array) -> "Marginals":
+    def at_scores(self, center: Array, std: Array) -> "Marginals":
         """The functions of ``center + std * z`` in the place of z, (h,) each."""
         if self.dof is None:
-            q = self.composed(center, std)
+            q = self._rest_at_scores(center, std)
             rest = q.rest + (self.tails * center)[:, None]
             return replace(q, rest=rest, tails=self.tails * std)
-        return self.melted().composed(center, std)
+        return self.as_table()._rest_at_scores(center, std)
 
-    def melted(self) -> "Marginals":
+    def as_table(self) -> "Marginals":
         """The same steps with all of them in the rest."""
         values, slopes = self._table
         return replace(self, rest=values, slopes=slopes, tails=np.zeros(len(self)), dof=None)
 
     def widened(self, factor: Array) -> "Marginals":
         """The steps at scores ``factor`` (h,) times as large: stds of what is normal, or was."""
-        return replace(self.composed(0.0, factor), tails=factor * self.tails)
+        return replace(self._rest_at_scores(0.0, factor), tails=factor * self.tails)
 
     def with_wider_band(self, more: Array, some: Flags | None = None) -> "Marginals":
-        """The steps with half the width of the 68 % band so much larger, (h,); same medians.
+        """The steps with so much, (h,), added to half the 68 % band, and the same medians.
 
         Only some steps count, (h,), and others may be too wide for a float.
         """
@@ -337,6 +337,7 @@ class Marginals:
         return replace(self, grid=np.outer([0.0, 1.0], np.ones(len(self))))._on_grid()
 
     def _on_grid(self) -> "Marginals":
+        """The steps with bounds at the outermost whole numbers within them; an error if none is."""
         if self.grid is None:
             return self
         origin, unit = self.grid
@@ -392,18 +393,18 @@ class Marginals:
     @cached_property
     def _quadrature(self) -> tuple[Array, Array, Array, Array]:
         """Nodes, their weights, the mean, and values less the mean."""
-        cuts = []
-        if self.bitten.any():
-            cuts += [self.start[:, None], self.end[:, None]]
-        if self.grid is not None:
-            cuts.append(self.latent_score(self._edges))
-        nodes, weights = self.nodes(*cuts)
+        nodes, weights = self.nodes(*self._cuts())
         values = self._integrand(nodes)
         base = np.where(np.isfinite(self.upper), self.upper, values[:, values.shape[1] // 2])
         base = np.where(np.isfinite(self.lower), self.lower, base)  # where values can be certain
         with np.errstate(over="ignore", invalid="ignore"):
             mean = base + integral(weights * (values - base[:, None]))
             return nodes, weights, mean, values - mean[:, None]
+
+    def _cuts(self) -> list[Array]:
+        """Scores (h, p) at which bounds begin and end, and at which rounded values jump."""
+        cuts = [self.start[:, None], self.end[:, None]] if self.bounds_matter.any() else []
+        return cuts if self.grid is None else [*cuts, self.latent_score(self._edges)]
 
     def nodes(self, *cuts: Array) -> tuple[Array, Array]:
         """Gauss-Legendre nodes and weights (1 or h, n) of an integral over N(0, 1).
@@ -435,12 +436,7 @@ class Marginals:
         if self.grid is None:
             return smooth
         near = (values >= self._edges[:, :1]) & (values <= self._edges[:, -1:])
-        return np.where(near, self.ended(values), smooth)
-
-    def atom(self, y: Array) -> Flags:
-        """Whether each y, (h,), is a value of positive probability: at a bound, or rounded."""
-        low, high = self.jump(y[:, None])
-        return np.asarray(low < high)[:, 0]
+        return np.where(near, self.bounded_and_rounded(values), smooth)
 
     def atoms(self, reach: float = 5.0, least: float = 1e-6) -> list[tuple[int, float, float]]:
         """Step, value and probability of each atom within so many stds, from some probability."""
@@ -498,12 +494,7 @@ class Marginals:
     def crps(self, y: Array) -> Array:
         """Continuous ranked probability score at one y a step, (h,): theory/transforms.md."""
         at = np.column_stack(self.jump(y[:, None]))
-        cuts = [np.nan_to_num(at)]
-        if self.bitten.any():
-            cuts += [self.start[:, None], self.end[:, None]]
-        if self.grid is not None:
-            cuts.append(self.latent_score(self._edges))
-        nodes, weights = self.nodes(*cuts)
+        nodes, weights = self.nodes(np.nan_to_num(at), *self._cuts())
         values = self._integrand(nodes)
         spread = (values - self(np.zeros((1, 1)))) * (2 * ndtr(nodes) - 1)
         return integral(weights * (np.abs(values - y[:, None]) - spread))
@@ -513,7 +504,7 @@ def average(members: Sequence[Marginals], weights: Array) -> Marginals:
     """The average of functions of the first n of h steps, by weights (m, h) that add up to 1."""
     steps = np.arange(weights.shape[1])
     dofs = {q.dof for q in members}
-    kept = [q if len(dofs) == 1 else q.melted() for q in members]
+    kept = [q if len(dofs) == 1 else q.as_table() for q in members]
     rows = []
     for q, weight in zip(kept, weights, strict=True):
         at = np.minimum(steps, len(q) - 1)

@@ -74,7 +74,7 @@ def _paths(joint: Joint) -> Array:
     grid = np.linspace(scores.min(), scores.max(), 4001)
     values = joint.q.latent(grid[None])
     each = [np.interp(z, grid, row) for z, row in zip(scores, values, strict=True)]
-    return joint.q.ended(np.array(each))
+    return joint.q.bounded_and_rounded(np.array(each))
 
 
 def _by_paths(values: Array, lower: Array, upper: Array, grid: Array | None) -> Joint:

@@ -128,8 +128,9 @@ class CountModel(FittedModel):
             def excess(correlation: float) -> float:
                 return float(one.covariance(np.array([[correlation]])).item() - shared)
 
-            cor[cor == 0.0] = brentq(excess, 0.0, 1.0) if excess(1.0) > 0.0 else 1.0
-            cov[cov == 0.0] = shared
+            apart = ~np.eye(steps, dtype=np.bool_)
+            cor[apart] = brentq(excess, 0.0, 1.0) if excess(1.0) > 0.0 else 1.0
+            cov[apart] = shared
         draw = partial(self._unrounded, ahead)
         asked = method.propagation == "monte_carlo"
         n_paths, seed = (method.n_samples, method.random_state) if asked else (4096, 0)

@@ -584,26 +584,25 @@ class _Table:
         return lines
 
     def lines_after(self, row: int) -> int:
-        """Lines of the file from a row on, blank ones counted but for those at its end."""
-        row = row if self.rows is None else int(self.rows[row])
+        """Lines of the file from a row on, blank ones counted except those at its end."""
         lines = self._lines()
-        skipped = lines == ""
-        if self.options.comment is not None:
-            skipped |= lines.str.startswith(self.options.comment)
-        first = int(lines.index[~skipped][row + (self.options.names is None)])
-        return int(lines.index[lines != ""][-1]) - first + 1
+        return int(lines.index[lines != ""][-1]) - self._line_of(row, lines) + 1
 
     def place(self, row: int) -> str:
         """Place of a row: the line of a CSV file, blank ones and comments counted."""
         of = "" if self.option == "data" else f" of {self.name}"
         if not self.is_csv:
             return f"in row {row + 1}{of}"
+        return f"on line {self._line_of(row, self._lines()) + 1}{of}"
+
+    def _line_of(self, row: int, lines: pd.Series[str]) -> int:
+        """Line of a row of data, from 0: blank lines and comments are no rows."""
         row = row if self.rows is None else int(self.rows[row])
-        lines = self._lines()
         skipped = lines == ""
         if self.options.comment is not None:
             skipped |= lines.str.startswith(self.options.comment)
-        return f"on line {int(lines.index[~skipped][row + (self.options.names is None)]) + 1}{of}"
+        header = 1 if self.options.names is None else 0
+        return int(lines.index[~skipped][row + header])
 
 
 def _is_numbered(frame: pd.DataFrame) -> bool:

@@ -21,7 +21,7 @@ REACH = 12.0  # scores of the table end here: exp(-72) = 5e-32
 _FAR = np.geomspace(2.5, REACH, 34)
 SCORES = np.concatenate([-_FAR[:0:-1], np.linspace(-2.5, 2.5, 61), _FAR[1:]])[None]  # (1, 127)
 _POINTS, _SHARES = roots_legendre(6)  # on each panel between two scores
-_MOST_ORDERS = 60  # of Hermite coefficients; what is left of a variance counts as one more
+_MOST_ORDERS = 60  # of Hermite coefficients; the rest of a variance counts as one more
 _ROUND = 1e-6  # so near to a whole number, in its unit, counts as one
 _MOST_JUMPS = 100  # whole numbers around the median that are summed one by one
 _CHUNK = 65_536  # whole numbers at a time
@@ -86,7 +86,7 @@ class Marginals:
 
     @cached_property
     def latent_normal(self) -> Flags:
-        """Whether each step is normal, but for bounds, (h,)."""
+        """Whether each step is normal before its bounds, (h,)."""
         level = (self.rest == self.rest[:, :1]).all(axis=1)
         return np.asarray(level & (self.tails > 0.0) & (self.dof is None))
 
@@ -271,7 +271,7 @@ class Marginals:
         )
 
     def at_scores(self, center: Array, std: Array) -> "Marginals":
-        """The functions of ``center + std * z`` in the place of z, (h,) each."""
+        """The steps at scores ``center + std * z``, (h,) each."""
         if self.dof is None:
             q = self._rest_at_scores(center, std)
             rest = q.rest + (self.tails * center)[:, None]

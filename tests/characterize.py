@@ -495,7 +495,7 @@ def backtests():
         put(f"{kwargs}", r.frame[["mean", "std"]])
     for name, b in {
         "ets": baselines.ETS(12),
-        "sarimax": baselines.SARIMAX(12, max_order=1),
+        "sarimax": baselines.SARIMAX(12),
         "theta": baselines.Theta(12),
         "naive": baselines.SeasonalNaive(12),
         "ar": baselines.AutoReg(3, seasonal=True, seasonal_period=12),

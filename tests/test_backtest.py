@@ -169,7 +169,7 @@ UPDATED = {
     "AutoReg": baselines.AutoReg(),
     "ETS": baselines.ETS(),
     "Theta": baselines.Theta(),
-    "SARIMAX": baselines.SARIMAX(max_order=1, max_seasonal_order=0),
+    "SARIMAX": baselines.SARIMAX(order=(1, 0, 1)),
 }
 TAKE_GAPS = ["difference", "last rows", "combination"]
 TAKE_EXOG = ["plain", "combination", "SARIMAX", "AutoReg"]

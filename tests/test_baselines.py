@@ -20,6 +20,7 @@ from statsmodels.tsa.forecasting.theta import ThetaModel
 from statsmodels.tsa.statespace import sarimax
 
 from forecast_unc import Combination, Forecaster, GPRegressor, backtest, baselines
+from forecast_unc.errors import ArgumentError
 from forecast_unc.evaluation.baselines.baseline import steps_between
 from forecast_unc.evaluation.baselines.exponential_smoothing import _fit_ets, _Form
 from forecast_unc.series.times import InterpolatedWarning
@@ -29,7 +30,7 @@ MODELS = [
     baselines.AutoReg(),
     baselines.ETS(),
     baselines.Theta(),
-    baselines.SARIMAX(max_order=1, max_seasonal_order=0),
+    baselines.SARIMAX(seasonal_order=(0, 0, 0)),
 ]
 TAKE_EXOG = [model for model in MODELS if model.takes_exog]
 
@@ -228,68 +229,83 @@ def test_theta_without_a_season(walk):
     assert ahead.std.iloc[0] == pytest.approx(width, rel=0.03)  # two estimates of the noise
 
 
+def polynomial(coefficients, lag: int, sign: int) -> np.ndarray:
+    full = np.zeros(lag * len(coefficients) + 1)
+    full[0], full[lag::lag] = 1.0, sign * np.asarray(coefficients)
+    return full
+
+
 def arima_psi(model: baselines.SARIMAX, steps: int) -> np.ndarray:
     """Weights of the fitted ARIMA, differences included, from its polynomials."""
     (p, d, q), (P, D, Q, m) = model.order_, model.seasonal_order_
     ar, ma, sar, sma = np.split(model._params[-1 - p - q - P - Q : -1], [p, p + q, p + q + P])
-
-    def polynomial(coefficients, lag, sign):
-        full = np.zeros(lag * len(coefficients) + 1)
-        full[0], full[lag::lag] = 1.0, sign * coefficients
-        return full
-
     factors = [polynomial(ar, 1, -1), *[np.array([1.0, -1.0])] * d]
     if m:
-        factors += [polynomial(sar, m, -1), *[polynomial(np.ones(1), m, -1)] * D]
+        factors += [polynomial(sar, m, -1), *[polynomial([1.0], m, -1)] * D]
     moving = np.convolve(polynomial(ma, 1, 1), polynomial(sma, m, 1)) if m else np.r_[1.0, ma]
     return arma2ma(functools.reduce(np.convolve, factors), moving, steps)
 
 
-@pytest.mark.parametrize("period", [1, 12])
-def test_sarimax_is_that_of_statsmodels_and_of_its_psi_weights(seasonal, period):
-    model = baselines.SARIMAX(period, max_order=1).fit(seasonal)
-    assert model.seasonal_order_[1] == (period == 12)
-    assert not model.drift_
-    z = (seasonal.to_numpy() - seasonal.mean()) / seasonal.std(ddof=0)
-    theirs = sarimax.SARIMAX(z, order=model.order_, seasonal_order=model.seasonal_order_)
-    expected = theirs.filter(model._params).get_forecast(24)
-    ahead, unit = model.forecast(24), seasonal.std(ddof=0)
-    np.testing.assert_allclose(ahead.mean, seasonal.mean() + unit * expected.predicted_mean)
-    np.testing.assert_allclose(ahead.std, unit * expected.se_mean, rtol=1e-8)
-    psi = psi_cov(arima_psi(model, 24), model.noise_std_**2)
-    # near the limit of invertibility the errors of nine years ago are still uncertain
-    np.testing.assert_allclose(ahead.cov, psi, rtol=0.02 if period == 12 else 1e-6, atol=1e-9)
+ORDERS = [  # season, order, seasonal order, with a regressor
+    (1, (0, 1, 1), (0, 1, 1), False),
+    (1, (2, 0, 1), (0, 0, 0), True),
+    (4, (1, 0, 0), (1, 0, 0), False),
+    (4, (0, 1, 1), (0, 1, 1), True),
+    (12, (1, 1, 0), (1, 1, 0), False),
+]
 
 
-@pytest.mark.slow
-def test_sarimax_recovers_differences_and_drift(rng):
-    noise = rng.standard_normal(150)
-    for values, d, drift in (
-        (noise, 0, None),
-        (np.cumsum(noise), 1, False),
-        (np.cumsum(noise + 1.0), 1, True),
-        (np.cumsum(np.cumsum(noise)), 2, False),
-        (np.arange(150) + 1e-4 * noise, 1, True),
-    ):
-        model = baselines.SARIMAX(max_order=1).fit(pd.Series(values))
-        assert model.order_[1] == d
-        assert drift in (None, model.drift_)
+@pytest.mark.parametrize(("m", "order", "seasonal_order", "has_exog"), ORDERS, ids=str)
+def test_sarimax_is_that_of_statsmodels_and_of_its_psi_weights(
+    rng, m, order, seasonal_order, has_exog
+):
+    """Mean, variances and, of the weights, the joint covariance, in units of y."""
+    (p, d, q), (P, D, Q) = order, seasonal_order if m > 1 else (0, 0, 0)
+    factors = [polynomial([0.6] * bool(p), 1, -1), polynomial([0.6] * P, m, -1)]
+    factors += [polynomial([1.0], 1, -1)] * d + [polynomial([1.0], m, -1)] * D
+    moving = np.convolve(polynomial([0.4] * q, 1, 1), polynomial([0.4] * Q, m, -1))
+    z = lfilter(moving, functools.reduce(np.convolve, factors), rng.standard_normal(160))
+    x = rng.standard_normal(176)
+    y = pd.Series(300 + 20 * z + (40 * x[:160] if has_exog else 0.0))
+    exog = pd.DataFrame({"x": 7 + x}) if has_exog else None
+    model = baselines.SARIMAX(m, order=order, seasonal_order=seasonal_order)
+    known = () if exog is None else (exog[:160],)
+    ahead = model.fit(y, *known).forecast(16, *(() if exog is None else (exog[160:],)))
+
+    season = (P, D, Q, m if any((P, D, Q)) else 0)
+    assert (model.order_, model.seasonal_order_) == (order, season)
+    unit, scaled = y.std(ddof=0), ((x - x[:160].mean()) / x[:160].std())[:, None]
+    X, future = (scaled[:160], scaled[160:]) if has_exog else (None, None)
+    theirs = sarimax.SARIMAX(
+        ((y - y.mean()) / unit).to_numpy(),
+        exog=X,
+        order=order,
+        seasonal_order=season,
+        trend="n" if d + D else "c",
+        use_exact_diffuse=True,
+    )
+    result = theirs.fit(disp=False, maxiter=100, cov_type="none", warn_convergence=False)
+    expected = result.get_forecast(16, exog=future)
+    np.testing.assert_allclose(ahead.mean, y.mean() + unit * expected.predicted_mean, rtol=1e-6)
+    np.testing.assert_allclose(ahead.std, unit * expected.se_mean, rtol=1e-6)
+    assert model.noise_std_ == pytest.approx(unit * np.sqrt(result.params[-1]), rel=1e-6)
+    cov = psi_cov(arima_psi(model, 16), model.noise_std_**2)
+    np.testing.assert_allclose(ahead.cov, cov, rtol=1e-6, atol=1e-6 * cov[0, 0])
 
 
-def test_long_seasons_of_sarimax_are_fourier_terms(rng):
-    t = np.arange(240)
-    y = 5 * np.sin(2 * np.pi * t / 24) + np.cos(4 * np.pi * t / 24) + 0.1 * rng.standard_normal(240)
-    y = pd.Series(y, pd.date_range("2024-01-01", periods=240, freq="h"))
-    model = baselines.SARIMAX(max_order=1).fit(y)
-    assert (model.n_harmonics_, model.seasonal_order_) == (2, (0, 0, 0, 0))
-    t = np.arange(240, 264)
-    truth = 5 * np.sin(2 * np.pi * t / 24) + np.cos(4 * np.pi * t / 24)
-    np.testing.assert_allclose(model.forecast(24).mean, truth, atol=0.1)
+def test_orders_of_sarimax_without_a_season(rng):
+    """Series of less than three seasons have none; zeros have none of any length."""
+    y = monthly(np.cumsum(rng.standard_normal(36)))
+    assert baselines.SARIMAX().fit(y[:35]).seasonal_order_ == (0, 0, 0, 0)
+    assert baselines.SARIMAX().fit(y).seasonal_order_ == (0, 1, 1, 12)
+    hours = pd.Series(y.to_numpy(), pd.date_range("2024-01-01", periods=36, freq="h"))
+    model = baselines.SARIMAX(order=(1, 0, 0), seasonal_order=(0, 0, 0))
+    assert model.fit(hours).seasonal_order_ == (0, 0, 0, 0)
 
 
 def test_missing_values_at_the_origin_are_steps_ahead(walk):
     """Two values missing: the forecast is what it was two steps earlier, further on."""
-    model = baselines.SARIMAX(max_order=1).fit(walk)
+    model = baselines.SARIMAX().fit(walk)
     before = model.forecast(6)
     later = pd.Series([np.nan, np.nan], pd.RangeIndex(120, 122))
     after = clone(model).fit(walk).update(later).forecast(4)
@@ -299,9 +315,8 @@ def test_missing_values_at_the_origin_are_steps_ahead(walk):
 
 def test_missing_values_inside_are_not_filled(walk, rng):
     holes = walk.mask(rng.random(120) < 0.1)
-    model = baselines.SARIMAX(max_order=1).fit(holes)
-    assert model.order_[1] == 1
-    full = baselines.SARIMAX(max_order=1).fit(walk)
+    model = baselines.SARIMAX().fit(holes)
+    full = baselines.SARIMAX().fit(walk)
     # Interpolated, a walk with a tenth missing would lose 7 % of its one-step std.
     assert model.noise_std_ == pytest.approx(full.noise_std_, rel=0.05)
 
@@ -425,6 +440,8 @@ def test_a_window_that_starts_later_keeps_phase_trend_and_state(seasonal, model,
     noisy = y[:100] + 0.01 * seasonal.diff().fillna(0).to_numpy()[:100]
     if isinstance(model, baselines.AutoReg):
         model = baselines.AutoReg(2, trend="ct", seasonal=True)
+    if isinstance(model, baselines.SARIMAX):
+        model = baselines.SARIMAX(seasonal_order=(0, 1, 0))
     fitted = clone(model).fit(noisy)
     whole = fitted.apply(pd.concat([noisy, y[100:]])).forecast(6)
     part = fitted.apply(pd.concat([noisy, y[100:]])[start:]).forecast(6)
@@ -527,7 +544,7 @@ def test_seasonal_period_is_the_shortest_that_fits_twice(walk, period):
         assert baselines.SeasonalNaive().fit(hourly[:47]).seasonal_period_ == 1
 
 
-@pytest.mark.parametrize("model", [baselines.ETS(), baselines.SARIMAX(max_order=1)], ids=ident)
+@pytest.mark.parametrize("model", [baselines.ETS(), baselines.SARIMAX()], ids=ident)
 @pytest.mark.parametrize("converged", [True, False])
 def test_convergence_is_that_of_statsmodels_without_a_warning(
     seasonal, monkeypatch, model, converged
@@ -701,8 +718,6 @@ def test_regressors_are_refused(seasonal):
         (baselines.AutoReg(trend="x"), "trend must be one of 'c', 'n', 't', 'ct'; got 'x'"),
         (baselines.AutoReg(trend=1), "trend must be one of 'c', 'n', 't', 'ct'; got 1"),
         (baselines.AutoReg(seasonal=True, seasonal_period=54), None),
-        (baselines.SARIMAX(max_order=-1), "max_order must be a whole number, at least 0; got -1"),
-        (baselines.SARIMAX(max_seasonal_order=0.5), "max_seasonal_order must be a whole number"),
     ],
 )
 def test_parameters_that_are_refused(seasonal, model, message):
@@ -711,6 +726,28 @@ def test_parameters_that_are_refused(seasonal, model, message):
         return
     with pytest.raises(ValueError, match=message):
         model.fit(seasonal)
+
+
+@pytest.mark.parametrize(
+    ("options", "argument", "got"),
+    [
+        ({"order": (0, -1, 1)}, "order", "(0, -1, 1)"),
+        ({"order": 2}, "order", "2"),
+        ({"order": (0, True, 1)}, "order", "(0, True, 1)"),
+        ({"seasonal_order": (0, 1, 1, 12)}, "seasonal_order", "(0, 1, 1, 12)"),
+        ({"seasonal_order": (0, 0.5, 1)}, "seasonal_order", "(0, 0.5, 1)"),
+        ({"order": (12, 0, 0), "seasonal_order": (1, 0, 0)}, "order", "(12, 0, 0)"),
+        ({"order": (0, 1, 12)}, "order", "(0, 1, 12)"),
+        ({"order": (60, 0, 0)}, "y", "108"),
+        ({"seasonal_period": 13}, "seasonal_order", "(0, 1, 1) and 13 steps"),
+        ({"seasonal_period": 37}, "y", "108"),
+    ],
+    ids=str,
+)
+def test_orders_and_seasons_of_sarimax_that_are_refused(seasonal, options, argument, got):
+    with pytest.raises(ArgumentError) as caught:
+        baselines.SARIMAX(**options).fit(seasonal)
+    assert (caught.value.argument, caught.value.got) == (argument, got)
 
 
 def test_steps_and_histories_that_are_refused(seasonal):
@@ -745,7 +782,7 @@ def test_histories_too_short_for_the_fitted_model_are_refused(seasonal):
     naive = baselines.SeasonalNaive().fit(seasonal)
     with pytest.raises(ValueError, match="at least 12 values for the fitted SeasonalNaive; got 11"):
         naive.apply(seasonal[-11:])
-    sarimax_ = baselines.SARIMAX(max_order=0, max_seasonal_order=0).fit(seasonal)
+    sarimax_ = baselines.SARIMAX(order=(0, 2, 1)).fit(seasonal)
     with pytest.raises(ValueError, match="at least .* values for the fitted SARIMAX; got 2"):
         sarimax_.apply(seasonal[-2:])
 

@@ -22,6 +22,7 @@ _REMEDIES = {
     "all rows": "Leave it out to learn from all rows.",
     "clock change": f"Aggregate the duplicates. {AT_CLOCK_CHANGE}",
     "local days": LOCAL_DAYS.format("write local dates, as 2024-01-31"),
+    "long season": "Compare with another, such as --compare ets.",
     "lower": "Use --lower=-inf for no bound.",
     "lower of y": "Take a smaller one, or --lower=-inf for none.",
     "no dates": "Write times as dates, as 2024-01-31.",

@@ -37,6 +37,7 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
     takes_exog: ClassVar[bool] = False
     _takes_missing: ClassVar[bool] = False
     _takes_constants: ClassVar[bool] = False  # with the least std of a constant
+    _seasons: ClassVar[int] = 2  # least number in a series
 
     seasonal_period: int | None = None
 
@@ -76,11 +77,13 @@ class Baseline(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no ty
             check_varies(learned_from.y)
         n, m = len(learned_from.y), self.seasonal_period
         if m is None:
-            m = next((period for period in seasonal_periods(history.index) if 2 * period <= n), 1)
+            periods = seasonal_periods(history.index)
+            m = next((period for period in periods if self._seasons * period <= n), 1)
         m = check_whole("seasonal_period", m, 1, "1 is no season.")
-        if 2 * m > n:
-            must = f"have at least {2 * m} values for a seasonal_period of {m}"
-            raise refusal("y", must, f"{n}", "Give two whole seasons, or 1 for none.")
+        if self._seasons * m > n:
+            must = f"have at least {self._seasons * m} values for a seasonal_period of {m}"
+            remedy = f"Give {self._seasons} whole seasons, or 1 for none."
+            raise refusal("y", must, f"{n}", remedy)
         self.seasonal_period_ = m
         self.history_ = history
         self._offset = 0

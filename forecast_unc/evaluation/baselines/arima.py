@@ -59,7 +59,7 @@ class SARIMAX(Baseline):
         if m > 12:
             must = "be (0, 0, 0) for a season of more than 12 steps"
             got = f"{seasonal} and {m} steps"
-            remedy = "Do, with Fourier terms as exog, or give a shorter seasonal_period."
+            remedy = "Use Fourier terms as exog in its place, or a shorter seasonal_period."
             raise refusal("seasonal_order", must, got, remedy, code="long season")
         P, D, Q = seasonal if m > 1 else (0, 0, 0)
         self.seasonal_order_ = P, D, Q, m if m > 1 else 0
@@ -111,9 +111,8 @@ class SARIMAX(Baseline):
         # Z T^j, (h, k)
         rows = np.array(list(accumulate(range(1, steps), lambda row, _: row @ T, initial=Z[0])))
         cov = rows @ end.predicted_state_cov[:, :, -1] @ rows.T
-        weights = np.append(
-            0.0, psi[: steps - 1]
-        )  # the first step has the state's covariance alone
+        # The first step has the state's covariance alone.
+        weights = np.append(0.0, psi[: steps - 1])
         cov += accumulated(weights, self._params[-1])
         return self._center + self._unit * mean, self._unit**2 * 0.5 * (cov + cov.T)
 

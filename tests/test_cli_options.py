@@ -724,3 +724,11 @@ def test_decimal_commas_are_named(tmp_path, capsys):
     assert main(asked) == 2
     remedy = "If the comma is the decimal mark, pass --decimal , --thousands ."
     assert remedy in capsys.readouterr().err
+
+
+def test_a_season_too_long_for_sarimax_is_answered_with_another_baseline(folder, capsys):
+    hours = pd.date_range("2024-01-01", periods=90, freq="h")
+    y = 10.0 + np.sin(np.arange(90.0))
+    pd.DataFrame({"ds": hours, "y": y}).to_csv("hours.csv", index=False)
+    command = ["backtest", "hours.csv", "--steps", "2", "--origins", "1", "--lags", "2"]
+    assert "--compare ets" in error_of(capsys, *command, "--compare", "sarimax")

@@ -29,8 +29,7 @@ HOLIDAYS = pd.DatetimeIndex(["2015-12-25", "2016-12-25"])
 @pytest.mark.parametrize("lags", [2, np.array(2), np.int64(2), (1, 2), [1, 2], np.array([1, 2])])
 def test_lags_are_a_number_or_several(lags):
     assert tuple(as_lags("lags", lags, upto=True)) == (1, 2)
-    arguments(lags=lags)._check()
-    (one,) = resolve(arguments(lags=lags), history()).specifications
+    (one,) = resolve(arguments(lags=lags)._checked(), history()).specifications
     assert one.lags == (1, 2)
 
 
@@ -39,7 +38,7 @@ def test_lags_are_a_number_or_several(lags):
 )
 def test_other_lags_are_an_error(lags):
     with pytest.raises(ValueError, match="lags must be a positive whole number or distinct"):
-        arguments(lags=lags)._check()
+        arguments(lags=lags)._checked()
 
 
 def test_lags_of_ones_own_are_one_plain_specification():
@@ -142,6 +141,7 @@ def test_a_series_too_short_is_an_error_before_its_lags_are_numbers():
 )
 def test_a_season_that_lags_of_ones_own_do_not_use_is_refused(given, used):
     if used:
-        return arguments(**{"seasonal_period": 12, **given})._check()
+        arguments(**{"seasonal_period": 12, **given})._checked()
+        return
     with pytest.raises(ValueError, match="seasonal_period must be a lag or one of the differences"):
-        arguments(**{"seasonal_period": 12, **given})._check()
+        arguments(**{"seasonal_period": 12, **given})._checked()

@@ -75,25 +75,34 @@ def model_card(model: Any) -> str | None:
     """A model in a notebook: its choices and next steps; before the fit its settings."""
     if get_config()["display"] != "diagram":
         return None  # set_config(display="text") of scikit-learn
-    given, choices = model.get_params(deep=False), getattr(model, "choices_", [])
-    settings = [f"{key} = {value!r:.300}" for key, value in given.items()]
-    shown: dict[str, Any] = {"lists": {"Choices": choices, "Settings": settings}, "of": None}
-    said, history = "Not fitted yet.", None
+    arguments, choices = model.get_params(deep=False), getattr(model, "choices_", [])
+    settings = [f"{key} = {value!r:.300}" for key, value in arguments.items()]
+    shown = {"of": None, "said": "Not fitted yet."}
     if choices:
-        general = takewhile(lambda line: kind_of(line) not in ("model", "weight"), choices)
-        said = " ".join(f"{line[0].upper()}{line[1:]}." for line in general)
-        with suppress(AttributeError, TypeError):  # members of other kinds have none
-            known = getattr(model, "forecasters_", [model])[0].history_
-            history, shown["of"] = pd.Series(known.y, known.index, name=known.name), known.name
         # with a seed, so that a generator of the user's stays as it is
-        seed = {"random_state": 0} if "random_state" in given else {}
-        try:
-            ahead = model.forecast(12, **seed)
-            said = f"{_made_by(ahead)} {said}"
-            shown |= _ahead(ahead, None if history is None else past(history, ahead.index))
-        except (TypeError, ValueError) as reason:
-            said += f" No forecast to show: {reason}"
-    return card(kind=type(model).__name__, said=said, **shown)
+        seed = {"random_state": 0} if "random_state" in arguments else {}
+        shown = _fitted_card(model, choices, partial(model.forecast, 12, **seed))
+    lists = {"Choices": choices, "Settings": settings}
+    return card(kind=type(model).__name__, lists=lists, **shown)
+
+
+def _fitted_card(
+    model: Any, choices: Sequence[str], forecast: Callable[[], Explained]
+) -> dict[str, Any]:
+    """Parts of a card of a fitted model: its series' name, what was chosen, the next steps."""
+    general = takewhile(lambda line: kind_of(line) not in ("model", "weight"), choices)
+    said = " ".join(f"{line[0].upper()}{line[1:]}." for line in general)
+    y: pd.Series[float] | None = None
+    with suppress(AttributeError, TypeError):  # members of other kinds have none
+        history = getattr(model, "forecasters_", [model])[0].history_
+        y = pd.Series(history.y, history.index, name=history.name)
+    name = None if y is None else y.name
+    try:
+        ahead = forecast()
+        steps = _ahead(ahead, None if y is None else past(y, ahead.index))
+    except (TypeError, ValueError) as reason:
+        return {"of": name, "said": f"{said} No forecast to show: {reason}"}
+    return {"of": name, "said": f"{_made_by(ahead)} {said}", **steps}
 
 
 def _made_by(forecast: Explained) -> str:

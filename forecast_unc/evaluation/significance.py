@@ -53,12 +53,14 @@ def diebold_mariano(loss: ArrayLike, reference: ArrayLike, lags: int) -> Diebold
     e = d - mean
     gamma = np.array([e[k:] @ e[: n - k] for k in range(lags + 1)]) / n
     h = lags + 1
-    # The rectangular variance may be negative or, worse, just positive: the larger is taken, which
-    # it is where overlaps make neighbors alike. Of 20,000 samples of 20 independent differences
-    # with 3 lags, a test at 5 % rejected 11 % with Bartlett's weights for a V that is not positive
-    # alone, and 5 % so; of 20, 40 and 100 moving averages of order 3, 11 %, 8 % and 6 %.
-    weights = 1 - np.arange(1, h) / h
-    rectangular, bartlett = (gamma[0] + 2 * w @ gamma[1:] for w in (np.ones(lags), weights))
+    # The rectangular variance may be negative or just above 0, which would make any difference
+    # significant; where overlaps make neighbors alike, it is the larger one. Share of 20,000
+    # samples without a difference that a test at 5 % with 3 lags rejected: 5 % of 20 independent
+    # differences (11 % with Bartlett's only where the rectangular is not positive); 11 %, 8 % and
+    # 6 % of 20, 40 and 100 moving averages of order 3.
+    bartlett_weights = 1 - np.arange(1, h) / h
+    rectangular = gamma[0] + 2 * gamma[1:].sum()
+    bartlett = gamma[0] + 2 * bartlett_weights @ gamma[1:]
     var, kernel = max((rectangular, "rectangular"), (bartlett, "Bartlett"), key=lambda v: v[0])
     statistic = float(mean * np.sqrt((n + 1 - 2 * h + h * (h - 1) / n) / var))
     return DieboldMariano(mean, statistic, float(2 * stdtr(n - 1, -abs(statistic))), kernel)

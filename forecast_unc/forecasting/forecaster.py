@@ -492,13 +492,13 @@ class Forecaster(Scored, Arguments):
         y_std: pd.Series | None,
         earlier: Ensemble | None = None,
     ) -> Ensemble:
-        self._check()
+        arguments = self._checked()
         history = History.checked(y, exog, y_std)
         check_two(history.y)
         for line in closed_days_named(history):
             warnings.warn(line, ClosedDaysWarning, stacklevel=3)
-        history = since_last_shift(self, without_outliers(self, history))
-        return Ensemble.fit(choice.resolve(self, history), history, earlier)
+        history = since_last_shift(arguments, without_outliers(arguments, history))
+        return Ensemble.fit(choice.resolve(arguments, history), history, earlier)
 
     def _past_steps(self) -> AskPast:
         return self._ensemble().past_steps()

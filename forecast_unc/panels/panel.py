@@ -79,7 +79,7 @@ class OneSeries(NamedTuple):
     def _of_frame(self, error: ArgumentError) -> ArgumentError:
         """An error about the times of a series, with a remedy in terms of a long frame."""
         if isinstance(error, MissingTimesError):
-            return self._of_missing_times(error)
+            return self._missing_times_of_frame(error)
         column = f"frame[{self.columns.time!r}]"
         if isinstance(error, UnevenTimesError):
             code = f'{column} = {column}.dt.to_period("{error.freq}")'
@@ -99,16 +99,16 @@ class OneSeries(NamedTuple):
         }
         return error.but(remedy=remedies.get(error.code, error.remedy))
 
-    def _of_missing_times(self, error: MissingTimesError) -> MissingTimesError:
+    def _missing_times_of_frame(self, error: MissingTimesError) -> MissingTimesError:
+        """An error about missing times, with `freq` as a remedy or, where it is none, rows."""
         numbered = pd.api.types.is_integer_dtype(self.past.index.dtype)
         freq = f"freq={error.freq}" if numbered else f'freq="{error.freq}"'
+        regressed = len(self.past.columns) > 1
         if error.closed:
             return error.but(remedy=left_out(error.closed, freq))
-        if len(self.past.columns) > 1:
-            remedy = "Add rows, the target left empty (NaN), with the regressors of those times."
-            return error.but(remedy=remedy, code="missing rows")
-        if isinstance(self.past.index, pd.PeriodIndex):
-            remedy = "Add rows, the target left empty (NaN)."
+        if regressed or isinstance(self.past.index, pd.PeriodIndex):
+            remedy = "Add rows, the target left empty (NaN)"
+            remedy += ", with the regressors of those times." if regressed else "."
             return error.but(remedy=remedy, code="missing rows")
         return error.but(remedy=f"Pass {freq}: missing values are then uncertain, not filled.")
 

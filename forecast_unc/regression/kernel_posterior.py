@@ -138,34 +138,51 @@ class KernelPosterior:
         return KernelFunctionPath(self, lambda X: np.full(len(X), std), n_steps, n_paths)
 
     def function_sample(self, n_paths: int, rng: np.random.Generator) -> FunctionSample | None:
-        """Functions drawn from the posterior; None if a factor does not state its data's errors."""
-        down = [factor for factor in self.factors if factor.sign < 0]
-        for factor in down:
-            # features in single precision are off by 1e-6 of the amplitude
-            least = 9e-10 * factor.scale**2 / self.kernel_var if self.kernel_var > 0.0 else 0.0
-            if len(down) > 1 or factor.error_var is None or np.min(factor.error_var) < least:
-                return None
+        """Functions drawn from the posterior; None if a factor does not state its data's errors.
+
+        Pathwise conditioning: a draw from the prior, less what data would take from it had they
+        been that draw with errors; of weights, a draw from their posterior.
+        """
+        if not self._can_be_drawn():
+            return None
         m, d = self.centers.shape
-        std = float(np.sqrt(self.kernel_var))
-        prior = PriorDraws(n_paths, d, rng) if std > 0.0 else None
-        linear = np.sqrt(self.linear_var)[:, None] * rng.standard_normal((d + 1, n_paths))
+        prior = PriorDraws(n_paths, d, rng) if self.kernel_var > 0.0 else None
+        prior_linear = np.sqrt(self.linear_var)[:, None] * rng.standard_normal((d + 1, n_paths))
         weights = np.repeat(self.weights[:, None], n_paths, axis=1)
-        weights[m:] += linear
+        weights[m:] += prior_linear
         for factor in self.factors:
-            draws = rng.standard_normal((len(factor.chol), n_paths))
+            normal = rng.standard_normal((len(factor.chol), n_paths))
             if factor.sign > 0:
-                shift, _ = dtrtrs(factor.chol, draws, lower=1, trans=1)
+                change, _ = dtrtrs(factor.chol, normal, lower=1, trans=1)
             else:
-                draws *= -np.sqrt(np.reshape(np.asarray(factor.error_var), (-1, 1)))
-                if prior is not None:
-                    Z = (self.centers / self.lengthscales).T
-                    draws[:m] -= factor.scale / std * prior.at(Z)
-                known = np.where(self.linear_var > 0.0, self.linear_var, np.inf)
-                draws -= factor.linear / known @ linear
-                shift, _ = dpotrs(factor.chol, draws, lower=1)
-            weights[:m] += factor.scale * shift[:m]
-            weights[m:] += dgemm(1.0, factor.linear, shift, trans_a=1)
+                data = np.sqrt(np.reshape(np.asarray(factor.error_var), (-1, 1))) * normal
+                data += self._prior_at_rows(factor, prior, prior_linear)
+                change, _ = dpotrs(factor.chol, data, lower=1)
+            weights[:m] += factor.sign * factor.scale * change[:m]
+            weights[m:] += factor.sign * dgemm(1.0, factor.linear, change, trans_a=1)
         return _functions(self, weights, prior)
+
+    def _can_be_drawn(self) -> bool:
+        """Whether data took from the prior once at most, with errors that the draws resolve."""
+        taken = [factor for factor in self.factors if factor.sign < 0]
+        if not taken:
+            return True
+        (factor, *others) = taken
+        # features in single precision are off by 1e-6 of the amplitude
+        least = 9e-10 * factor.scale**2 / self.kernel_var if self.kernel_var > 0.0 else 0.0
+        known = factor.error_var
+        return not others and known is not None and bool(np.min(known) >= least)
+
+    def _prior_at_rows(self, factor: Factor, prior: PriorDraws | None, linear: Array) -> Array:
+        """Functions from the prior, weights (d + 1, n) of the linear part, at training rows."""
+        known = np.where(self.linear_var > 0.0, self.linear_var, np.inf)
+        values = np.asarray(factor.linear / known @ linear)
+        if prior is not None:
+            amplitude = factor.scale / float(np.sqrt(self.kernel_var))
+            values[: len(self.centers)] += amplitude * prior.at(
+                (self.centers / self.lengthscales).T
+            )
+        return values
 
     @cached_property
     def on_few_centers(self) -> Self:
@@ -360,27 +377,28 @@ class KernelFunctionPath:
 def _functions(
     posterior: KernelPosterior, weights: Array, prior: PriorDraws | None
 ) -> FunctionSample:
-    """Functions sigma f_0(x / l) + phi(x) . w: f_0 from the prior, a column of weights each."""
-    m, std = len(posterior.centers), float(np.sqrt(posterior.kernel_var))
-    centers = exponent_factors((posterior.centers / posterior.lengthscales).T)[0]
+    """Functions a f_0(x / l) + phi(x) . w: f_0 from the prior, a column of weights each."""
+    m, amplitude = len(posterior.centers), float(np.sqrt(posterior.kernel_var))
+    center_factors, _ = exponent_factors((posterior.centers / posterior.lengthscales).T)
     kernel_weights = np.asfortranarray(weights[:m])
     slopes, intercepts = weights[m:-1].T, weights[-1] + posterior.output_offset
 
-    def values(X: Array) -> Array:
+    def values_of_each(X: Array) -> Array:
+        """Value (n,) of each function at an input of its own, a row of X (n, d)."""
         inputs = X - posterior.input_offset
-        out = intercepts + np.einsum("nd,nd->n", slopes, inputs)
+        values = intercepts + np.einsum("nd,nd->n", slopes, inputs)
         Z = (inputs / posterior.lengthscales).T
-        right = exponent_factors(Z)[1]
+        _, input_factors = exponent_factors(Z)
         for i, group in enumerate(sharing(len(X))):
             if m:
-                kernel = dgemm(1.0, centers, right[:, group], trans_a=1)  # (m, k)
+                kernel = dgemm(1.0, center_factors, input_factors[:, group], trans_a=1)  # (m, k)
                 np.exp(kernel, out=kernel)
-                out[group] += np.einsum("mk,mk->k", kernel, kernel_weights[:, group])
+                values[group] += np.einsum("mk,mk->k", kernel, kernel_weights[:, group])
             if prior is not None:
-                out[group] += std * prior.along(Z[:, group], i)
-        return np.asarray(out)
+                values[group] += amplitude * prior.along(Z[:, group], i)
+        return np.asarray(values)
 
-    return values
+    return values_of_each
 
 
 def _products(past: Array, now: Array) -> Array:

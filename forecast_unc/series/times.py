@@ -26,9 +26,8 @@ _HIGHEST = 2**63 - 1  # of a RangeIndex
 _HOUR = 3600  # seconds, by which clocks change
 _REINDEX = "Reindex with {}: missing values are then uncertain, not filled."
 AT_CLOCK_CHANGE = "It may be the hour of which clocks went back."
-# What follows the start of 1970 by seconds up to 2100, and by how many in a unit.
-_EPOCHS = (("ns", 10**9), ("us", 10**6), ("ms", 10**3), ("s", 1))
-_FIRST_EPOCH, _LAST_EPOCH = 10**8, 41 * 10**8  # 1973 and 2099, in seconds
+_EPOCHS = (("ns", 10**9), ("us", 10**6), ("ms", 10**3), ("s", 1))  # units, and as many a second
+_IN_1973, _IN_2001, _AT_2100 = 10**8, 10**9, 41 * 10**8  # seconds since the start of 1970
 # Periods that may hold one time each, coarsest first.
 _PERIODS = ("Y", "Q", "M", "W", "D", "h", "min")
 LOCAL_DAYS = "Its times are days apart but for an hour, as local days are in UTC: {}."
@@ -171,21 +170,22 @@ def _is_text(index: pd.Index[Any]) -> bool:
 
 
 def epoch_unit(index: pd.Index[Any]) -> str:
-    """Unit of whole numbers that look like times since the start of 1970; "" for other numbers."""
+    """Unit of whole numbers that look like times since the start of 1970; "" for other numbers.
+
+    Times are before 2100, and their steps are multiples of 5 seconds, of a minute if some are
+    before 2001, of an hour if some are before 1973: numbers with other steps count something.
+    """
     if len(index) < 2 or index.hasnans or int(index.max()) > _HIGHEST:
         return ""
     numbers = index.to_numpy(dtype=np.int64)
     lowest, highest = int(numbers.min()), int(numbers.max())
-    if lowest < 0:
-        return ""
     step = int(np.gcd.reduce(np.diff(numbers)))
-    for unit, size in _EPOCHS:
-        if highest >= _LAST_EPOCH * size:
-            continue
-        # from 2001 on 5 seconds, from 1973 a minute, before an hour: what has shorter steps counts
-        since_2001 = lowest >= 10 * _FIRST_EPOCH * size
-        shortest = 5 if since_2001 else 60 if lowest >= _FIRST_EPOCH * size else _HOUR
-        if step and step % (shortest * size) == 0:
+    if lowest < 0 or not step:
+        return ""
+    for unit, a_second in _EPOCHS:
+        start = lowest // a_second
+        least_step = 5 if start >= _IN_2001 else 60 if start >= _IN_1973 else _HOUR
+        if highest // a_second < _AT_2100 and step % (least_step * a_second) == 0:
             return unit
     return ""
 

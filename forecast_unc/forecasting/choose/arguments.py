@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
@@ -52,8 +51,11 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
     exog_lags: int = 0
     upper: float | None = None
 
-    def _check(self) -> None:
-        """Raise unless each argument is one that it could be, whatever the series."""
+    def _checked(self) -> Arguments:
+        """The arguments alone, counts as ints; an error if one could be none, whatever the series.
+
+        Numpy's integers overflow.
+        """
         if not is_auto(self.lags):
             as_lags("lags", self.lags, upto=True)
         as_lags("differences", value_or(self.differences, ()), upto=False)
@@ -79,15 +81,19 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         inputs = calendar_inputs_of(self)
         if not is_auto(inputs):
             check_calendar(inputs)
-        if self.max_train is not None:
+        max_train = self.max_train
+        if max_train is not None:
             remedy = "Use None to learn from all rows."
-            check_whole("max_train", self.max_train, MIN_ROWS, remedy, "all rows")
-        check_whole("exog_lags", self.exog_lags, 0, "0 is the effect at the same time alone.")
+            max_train = check_whole("max_train", max_train, MIN_ROWS, remedy, "all rows")
+        remedy = "0 is the effect at the same time alone."
+        exog_lags = check_whole("exog_lags", self.exog_lags, 0, remedy)
         _checks.generator(self.random_state)
         if self.regressor is not None:
             as_kernel_regressor(self.regressor)
             if self.noise != "process":
                 _check_two_noises(self.regressor, self.noise)
+        given = {one.name: getattr(self, one.name) for one in fields(Arguments)}
+        return Arguments(**given | {"max_train": max_train, "exog_lags": exog_lags})
 
     def _check_season_used(self, periods: list[Any]) -> None:
         """Raise if nothing that was given beside lags uses a season that was given, too."""
@@ -145,14 +151,6 @@ def calendar_inputs_of(arguments: Arguments) -> Calendar:
 def calendar_effects_of(arguments: Arguments) -> tuple[str, ...]:
     """The words of the calendar that are effects, learned before any model."""
     return effects_apart(arguments.calendar)[1]
-
-
-def in_ints(arguments: Arguments) -> Arguments:
-    """The arguments with Python's ints for numpy's, which overflow."""
-    changed = copy.copy(arguments)
-    changed.exog_lags = int(arguments.exog_lags)
-    changed.max_train = None if arguments.max_train is None else int(arguments.max_train)
-    return changed
 
 
 def given_lags(arguments: Arguments) -> tuple[Sequence[int], tuple[int, ...]]:

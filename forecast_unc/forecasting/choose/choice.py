@@ -20,7 +20,6 @@ from forecast_unc.forecasting.choose.arguments import (
     deepest,
     differences_or,
     given_lags,
-    in_ints,
     is_auto,
     periods_of,
     value_or,
@@ -94,7 +93,6 @@ class Choice(NamedTuple):
 
 def resolve(arguments: Arguments, history: History) -> Choice:
     """Specifications with nothing left open, from the arguments and the series."""
-    arguments = in_ints(arguments)
     periods = periods_of(arguments, history)
     lower = _bound(arguments, history)
     upper = np.inf if arguments.upper is None else float(arguments.upper)

@@ -136,7 +136,7 @@ def gross_outliers(y: Array, periods: tuple[int, ...] = ()) -> Flags:
     """
     found, most = np.zeros(len(y), dtype=np.bool_), _RULE.most(int((~np.isnan(y)).sum()))
     while found.sum() <= most:
-        new = _far_out(np.where(found, np.nan, y), periods)
+        new = _beyond_limit(np.where(found, np.nan, y), periods)
         if not new.any():
             return found
         found |= new
@@ -298,21 +298,21 @@ class _Seen(NamedTuple):
         return bool(self.deviations[i] > times * np.nanquantile(near, _RULE.larger))
 
 
-def _far_out(y: Array, periods: tuple[int, ...]) -> Flags:
-    """The values beyond the limit, on a scale that counts."""
-    t, out = np.flatnonzero(~np.isnan(y)), np.zeros(len(y), dtype=np.bool_)
-    if not _RULE.most(len(t)):
-        return out
-    scales = [_seen(view, t, periods) for view in _scales(y)]
-    lightest = min(one.heaviness for one in scales)
-    for one in scales:
-        if one.heaviness > _RULE.alike * lightest:
+def _beyond_limit(y: Array, periods: tuple[int, ...]) -> Flags:
+    """Values (n,) that stand out on every scale, and beyond the limit on one with a light tail."""
+    observed, outliers = np.flatnonzero(~np.isnan(y)), np.zeros(len(y), dtype=np.bool_)
+    if not _RULE.most(len(observed)):
+        return outliers
+    scales = [_seen(scaled, observed, periods) for scaled in _scales(y)]
+    lightest = min(scale.heaviness for scale in scales)
+    for scale in scales:
+        if scale.heaviness > _RULE.alike * lightest:
             continue
-        for i in np.flatnonzero(one.deviations > one.limits).tolist():
-            times = _RULE.at_ends if i in (0, len(t) - 1) else 1.0
-            apart = all(other.stands_out(i, _RULE.times_other * times) for other in scales)
-            out[t[i]] |= apart and one.stands_out(i, _RULE.times * times)
-    return out
+        for i in np.flatnonzero(scale.deviations > scale.limits).tolist():
+            stricter = _RULE.at_ends if i in (0, len(observed) - 1) else 1.0
+            on_all = all(other.stands_out(i, _RULE.times_other * stricter) for other in scales)
+            outliers[observed[i]] |= on_all and scale.stands_out(i, _RULE.times * stricter)
+    return outliers
 
 
 def _seen(y: Array, t: Positions, periods: tuple[int, ...]) -> _Seen:

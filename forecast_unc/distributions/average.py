@@ -50,10 +50,10 @@ def average(members: Sequence[Joint], weights: Array, disagreement: bool = False
     each = [member.q for member in members]
     q = marginals.average(each, weights)
     if disagreement:
-        center, unit = q.free_spread
-        medians = np.array([np.pad(own.free_spread[0], (0, h - len(own))) for own in each])
-        between = (weights * (medians - center) ** 2).sum(axis=0)
-        more = np.hypot(unit, np.sqrt(between)) - unit
+        median, scale = q.latent_spread
+        medians = np.array([np.pad(own.latent_spread.median, (0, h - len(own))) for own in each])
+        between = (weights * (medians - median) ** 2).sum(axis=0)
+        more = np.hypot(scale, np.sqrt(between)) - scale
         wider = [
             own.with_wider_band(more[: len(own)], w[: len(own)] > 0)
             for own, w in zip(each, weights, strict=True)

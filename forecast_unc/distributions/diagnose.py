@@ -120,7 +120,7 @@ def check_model(
         remedy += "paths."
         raise refusal("check", must, got, remedy)
     scores = joint.q.latent_score(joint.draw(n_samples, seed).T).T  # (n, h)
-    std = joint.q.spread[1]
+    std = joint.q.spread.scale
     weights = std / np.sqrt(std @ joint.cor @ std)
     columns = np.column_stack([scores, scores @ weights])
     center, spread = columns.mean(axis=0), columns.std(axis=0)
@@ -151,7 +151,7 @@ def check_average(
         moments.append((np.append(center, center.sum()), np.append(spread, total)))
     (center, spread), (center_mc, spread_mc) = moments
     n, h = checks[0].n_samples, len(labels)
-    own = [w[: len(m)] * m.q.spread[1] for m, w in members]
+    own = [w[: len(m)] * m.q.spread.scale for m, w in members]
     shares = np.array([np.pad(part, (0, h - len(part))) for part in own])
     shares /= shares.sum(axis=0)
     shares = np.column_stack([shares, shares.mean(axis=1)])

@@ -187,7 +187,7 @@ def onto_moments(q: Marginals, mean: Array, var: Array) -> tuple[Array, Array]:
 
     The mean is within the bounds; between two of them a variance is at most `MOST` of the largest.
     """
-    center, scale = q.free_spread
+    center, scale = q.latent_spread
     both = np.isfinite([q.lower, q.upper]).all(axis=0)
     with np.errstate(invalid="ignore"):
         largest = np.where(both, (mean - q.lower) * (q.upper - mean), np.inf)

@@ -6,7 +6,7 @@ Arrays are (h, n), one row a step; a row alone serves all steps.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -29,9 +29,35 @@ _CHUNK = 65_536  # whole numbers at a time
 Curve = tuple[Array, Array]  # values and slopes (h, n) at scores
 
 
+class Spread(NamedTuple):
+    """Median and half the distance of the quantiles at z = -1 and 1, (h,); std if normal."""
+
+    median: Array
+    scale: Array
+
+
+class Grid(NamedTuple):
+    """Values ``origin + unit * k`` of whole numbers k, at each step."""
+
+    origin: Array  # (h,)
+    unit: Array  # (h,)
+
+    def numbers(self, values: Array) -> Array:
+        """The k, maybe broken, of values (h, n)."""
+        return np.asarray((values - self.origin[:, None]) / self.unit[:, None])
+
+    def values(self, numbers: Array) -> Array:
+        """Values (h, n) of numbers k."""
+        return np.asarray(self.origin[:, None] + self.unit[:, None] * numbers)
+
+    def at(self, steps: Positions) -> "Grid":
+        """The grid of some steps."""
+        return Grid(self.origin[steps], self.unit[steps])
+
+
 @dataclass(frozen=True, eq=False)
 class Marginals:
-    """Steps ``rest(z) + tails * T(z)`` of a normal score z, between bounds and maybe rounded.
+    """Steps ``rest(z) + normal_std * T(z)`` of a normal score z, in bounds and maybe rounded.
 
     T is z itself or, with `dof`, Student's t. The rest is a cubic between the scores of the table,
     of the slopes there, and straight beyond them.
@@ -39,13 +65,12 @@ class Marginals:
 
     rest: Array  # (h, n)
     slopes: Array  # (h, n), of the rest
-    tails: Array  # (h,), std of what is normal in units of y; 0 where nothing is
+    normal_std: Array  # (h,), std of what is normal in units of y; 0 where nothing is
     lower: Array  # (h,), -inf for none
     upper: Array  # (h,), inf for none
     kinks: Array  # (1 or h, p), scores where the slope may jump, each twice in the table
     dof: float | None = None
-    grid: Array | None = None
-    """Of values that are rounded: one of them, and their distance, (2, h)."""
+    grid: Grid | None = None  # to which values are rounded; None if they are not
 
     @classmethod
     def normal(cls, mean: Array, std: Array) -> "Marginals":
@@ -69,15 +94,14 @@ class Marginals:
         return cls(values, slopes, np.zeros(steps), np.full(steps, lower), none, kinks)
 
     def __len__(self) -> int:
-        return len(self.tails)
+        return len(self.normal_std)
 
     def __getitem__(self, at: Positions) -> "Marginals":
-        names = ("rest", "slopes", "tails", "lower", "upper")
+        names = ("rest", "slopes", "normal_std", "lower", "upper")
         rows = {name: getattr(self, name)[at] for name in names}
         kinks = self.kinks if len(self.kinks) == 1 else self.kinks[at]
-        return replace(
-            self, **rows, kinks=kinks, grid=self.grid if self.grid is None else self.grid[:, at]
-        )
+        grid = None if self.grid is None else self.grid.at(at)
+        return replace(self, **rows, kinks=kinks, grid=grid)
 
     @cached_property
     def scores(self) -> Array:
@@ -88,7 +112,7 @@ class Marginals:
     def latent_normal(self) -> Flags:
         """Whether each step is normal before its bounds, (h,)."""
         level = (self.rest == self.rest[:, :1]).all(axis=1)
-        return np.asarray(level & (self.tails > 0.0) & (self.dof is None))
+        return np.asarray(level & (self.normal_std > 0.0) & (self.dof is None))
 
     @property
     def is_normal(self) -> bool:
@@ -101,8 +125,8 @@ class Marginals:
         """Values and slopes (h, n) at the scores; so steep at most that cubics increase."""
         t, steep = student(self.scores, self.dof)
         with np.errstate(invalid="ignore"):
-            values = self.rest + self.tails[:, None] * t
-            slopes = self.slopes + self.tails[:, None] * steep
+            values = self.rest + self.normal_std[:, None] * t
+            slopes = self.slopes + self.normal_std[:, None] * steep
         return values, _increasing(self.scores, values, slopes)
 
     def __call__(self, z: Array) -> Array:
@@ -116,8 +140,8 @@ class Marginals:
     def latent_curve(self, z: Array) -> Curve:
         """Values and slopes (h, n) at scores z before bounds and rounding."""
         if self.latent_normal.all():
-            values = self.rest[:, :1] + self.tails[:, None] * z
-            return values, np.broadcast_to(self.tails[:, None], values.shape)
+            values = self.rest[:, :1] + self.normal_std[:, None] * z
+            return values, np.broadcast_to(self.normal_std[:, None], values.shape)
         return _interpolated(self.scores, *self._table, z)
 
     def _between_bounds(self, values: Array) -> Array:
@@ -126,9 +150,8 @@ class Marginals:
     def bounded_and_rounded(self, values: Array) -> Array:
         """Values (h, n), rounded (halves down), none beyond the bounds."""
         if self.grid is not None:
-            origin, unit = self.grid[:, :, None]
             with np.errstate(invalid="ignore"):
-                values = origin + unit * np.ceil((values - origin) / unit - 0.5)
+                values = self.grid.values(np.ceil(self.grid.numbers(values) - 0.5))
         return self._between_bounds(values)
 
     def latent_score(self, y: Array, side: Literal["left", "right"] = "right") -> Array:
@@ -137,7 +160,7 @@ class Marginals:
         On the left those of values less than y.
         """
         if self.latent_normal.all():
-            return np.asarray((y - self.rest[:, :1]) / self.tails[:, None])
+            return np.asarray((y - self.rest[:, :1]) / self.normal_std[:, None])
         scores, (values, slopes) = self.scores, self._table
         y = np.broadcast_to(y, (len(self), y.shape[1]))
         at = np.array([np.searchsorted(v, row, side) for v, row in zip(values, y, strict=True)])
@@ -165,8 +188,7 @@ class Marginals:
         """Largest scores (h, n) of values of at most y: -inf if none, NaN where y is."""
         most = y  # the largest latent values that become y or less
         if self.grid is not None:
-            origin, unit = self.grid[:, :, None]
-            most = origin + unit * (np.floor((y - origin) / unit + _ROUND) + 0.5)
+            most = self.grid.values(np.floor(self.grid.numbers(y) + _ROUND) + 0.5)
         z = np.where(y < self.lower[:, None], -np.inf, self.latent_score(most))
         return np.where(y >= self.upper[:, None], np.inf, z)
 
@@ -176,10 +198,9 @@ class Marginals:
         if self.grid is None:
             low = np.where(y > self.upper[:, None], np.inf, self.latent_score(y, "left"))
         else:
-            origin, unit = self.grid[:, :, None]
-            number = (y - origin) / unit
+            number = self.grid.numbers(y)
             whole = np.abs(number - np.round(number)) <= _ROUND
-            low = self.score(np.where(whole, y - unit, y))
+            low = self.score(np.where(whole, y - self.grid.unit[:, None], y))
         at_start = (y == self.lower[:, None]) & np.isfinite(self.start[:, None])
         low = np.where(at_start | (y < self.lower[:, None]), -np.inf, low)
         with np.errstate(invalid="ignore"):
@@ -203,7 +224,7 @@ class Marginals:
             return np.full(len(self), none)
         y = np.where(finite, bound, self.rest[:, 0])
         if self.grid is not None:  # values round to a bound from half a unit off
-            y = y - np.copysign(0.5, none) * self.grid[1]
+            y = y - np.copysign(0.5, none) * self.grid.unit
         z = self.latent_score(y[:, None], side)[:, 0]
         return np.where(finite & (z > -REACH if side == "right" else z < REACH), z, none)
 
@@ -213,16 +234,14 @@ class Marginals:
         return np.isfinite(self.start) | np.isfinite(self.end)
 
     @cached_property
-    def spread(self) -> tuple[Array, Array]:
-        """Median and half the distance of the quantiles at z = -1 and 1, (h,); std if normal."""
-        low, center, high = self(np.array([[-1.0, 0.0, 1.0]])).T
-        return center, 0.5 * (high - low)
+    def spread(self) -> Spread:
+        """Median and scale of the values."""
+        return _spread(self)
 
     @property
-    def free_spread(self) -> tuple[Array, Array]:
-        """Those of :attr:`spread` before bounds and rounding, (h,)."""
-        low, center, high = self.latent(np.array([[-1.0, 0.0, 1.0]])).T
-        return center, 0.5 * (high - low)
+    def latent_spread(self) -> Spread:
+        """Median and scale before bounds and rounding."""
+        return _spread(self.latent)
 
     def affine(self, factor: Array | float, shift: Array | float) -> "Marginals":
         """The steps of ``factor * y + shift``, a number or (h,) each; not 0, of one sign."""
@@ -232,7 +251,7 @@ class Marginals:
         low, high = ends if factor[0] > 0.0 else ends[::-1]
         grid = None
         if self.grid is not None:
-            grid = np.array([factor * self.grid[0] + shift, np.abs(factor) * self.grid[1]])
+            grid = Grid(factor * self.grid.origin + shift, np.abs(factor) * self.grid.unit)
         return replace(q, lower=low, upper=high, grid=grid)
 
     def affine_latent(self, factor: Array | float, shift: Array | float) -> "Marginals":
@@ -243,7 +262,7 @@ class Marginals:
         if factor[0] < 0.0:  # the scores are the same on both sides
             rest, slopes, kinks = rest[:, ::-1], slopes[:, ::-1], -kinks
         return replace(
-            self, rest=rest, slopes=slopes, kinks=kinks, tails=np.abs(factor) * self.tails
+            self, rest=rest, slopes=slopes, kinks=kinks, normal_std=np.abs(factor) * self.normal_std
         )
 
     def _rest_at_scores(self, center: Array | float, scale: Array | float) -> "Marginals":
@@ -274,18 +293,18 @@ class Marginals:
         """The steps at scores ``center + std * z``, (h,) each."""
         if self.dof is None:
             q = self._rest_at_scores(center, std)
-            rest = q.rest + (self.tails * center)[:, None]
-            return replace(q, rest=rest, tails=self.tails * std)
+            rest = q.rest + (self.normal_std * center)[:, None]
+            return replace(q, rest=rest, normal_std=self.normal_std * std)
         return self.as_table()._rest_at_scores(center, std)
 
     def as_table(self) -> "Marginals":
         """The same steps with all of them in the rest."""
         values, slopes = self._table
-        return replace(self, rest=values, slopes=slopes, tails=np.zeros(len(self)), dof=None)
+        return replace(self, rest=values, slopes=slopes, normal_std=np.zeros(len(self)), dof=None)
 
     def widened(self, factor: Array) -> "Marginals":
         """The steps at scores ``factor`` (h,) times as large: stds of what is normal, or was."""
-        return replace(self._rest_at_scores(0.0, factor), tails=factor * self.tails)
+        return replace(self._rest_at_scores(0.0, factor), normal_std=factor * self.normal_std)
 
     def with_wider_band(self, more: Array, some: Flags | None = None) -> "Marginals":
         """The steps with so much, (h,), added to half the 68 % band, and the same medians.
@@ -293,7 +312,7 @@ class Marginals:
         Only some steps count, (h,), and others may be too wide for a float.
         """
         unit = student(np.ones((1, 1)), self.dof)[0].item()
-        half = self.free_spread[1]
+        half = self.latent_spread.scale
         more = more if some is None else np.where(some, more, 0.0)
         with np.errstate(all="ignore"):
             plain = 1.0 + np.where(half > 0.0, more / half, 0.0)
@@ -302,8 +321,8 @@ class Marginals:
 
         def excess(factor: Array) -> Curve:
             values, slopes = self._rest_curve(factor[:, None] * [[-1.0, 1.0]])
-            width = 0.5 * np.diff(values)[:, 0] + factor * self.tails * unit
-            return width - half - more, 0.5 * slopes.sum(axis=1) + self.tails * unit
+            width = 0.5 * np.diff(values)[:, 0] + factor * self.normal_std * unit
+            return width - half - more, 0.5 * slopes.sum(axis=1) + self.normal_std * unit
 
         with np.errstate(all="ignore"):
             return self.widened(newton(excess, np.ones_like(half), 3.0 * plain, plain))
@@ -317,7 +336,7 @@ class Marginals:
         """The steps at the scores of sorted sizes of errors (h, k), in units of the 68 % band."""
         nodes = error_scores(sizes.shape[1])
         unit = student(np.ones((1, 1)), self.dof)[0].item()
-        inner = replace(self, tails=unit * self.tails, dof=None)
+        inner = replace(self, normal_std=unit * self.normal_std, dof=None)
 
         def curve(z: Array) -> Curve:
             size, steep = _lines(nodes, sizes, z)
@@ -334,7 +353,7 @@ class Marginals:
 
     def rounded(self) -> "Marginals":
         """The steps with each value rounded to the nearest whole number within the bounds."""
-        return replace(self, grid=np.outer([0.0, 1.0], np.ones(len(self))))._on_grid()
+        return replace(self, grid=Grid(np.zeros(len(self)), np.ones(len(self))))._on_grid()
 
     def _on_grid(self) -> "Marginals":
         """The steps with bounds at the outermost whole numbers within them; an error if none is."""
@@ -363,7 +382,7 @@ class Marginals:
         total = np.zeros_like(cor)
         with np.errstate(over="ignore", invalid="ignore"):
             if self.is_normal:
-                return np.asarray(np.outer(self.tails, self.tails) * cor)
+                return np.asarray(np.outer(self.normal_std, self.normal_std) * cor)
             for c in self._hermite[::-1]:
                 total += np.outer(c, c)
                 total *= cor
@@ -424,10 +443,9 @@ class Marginals:
     def _edges(self) -> Array:
         """Values half way between the whole numbers around the median, (h, p)."""
         assert self.grid is not None
-        origin, unit = self.grid
-        center = np.round((self.latent(np.zeros((1, 1)))[:, 0] - origin) / unit)
-        number = center[:, None] + np.arange(-_MOST_JUMPS // 2, _MOST_JUMPS // 2 + 1) + 0.5
-        return np.asarray(origin[:, None] + unit[:, None] * number)
+        center = np.round(self.grid.numbers(self.latent(np.zeros((1, 1)))))
+        numbers = center + np.arange(-_MOST_JUMPS // 2, _MOST_JUMPS // 2 + 1) + 0.5
+        return self.grid.values(numbers)
 
     def _integrand(self, z: Array) -> Array:
         """Values, rounded where their jumps are ends of panels."""
@@ -455,7 +473,7 @@ class Marginals:
         bounds = np.unique([end for end in (self.lower[0], self.upper[0]) if np.isfinite(end)])
         if self.grid is None:
             return [bounds[None]]
-        origin, unit = self.grid[:, 0]
+        origin, unit = self.grid.origin[0], self.grid.unit[0]
         slopes = self._table[1][0]
         with np.errstate(divide="ignore"):
             densest = (normal_density(self.scores[0]) / slopes).max()
@@ -537,7 +555,7 @@ def average(members: Sequence[Marginals], weights: Array) -> Marginals:
     own = Marginals(
         np.broadcast_to(total(values), shape),
         np.broadcast_to(total(slopes), shape),
-        total([q.tails for q in rows]),
+        total([q.normal_std for q in rows]),
         low,
         -high,
         kinks,
@@ -564,6 +582,11 @@ def _joined_kinks(kinks: Sequence[Array], steps: int) -> Array:
         return kinks[0]
     rows = max(len(k) for k in kinks)
     return np.column_stack([np.broadcast_to(k, (rows, k.shape[1])) for k in kinks])
+
+
+def _spread(quantiles: Callable[[Array], Array]) -> Spread:
+    low, median, high = quantiles(np.array([[-1.0, 0.0, 1.0]])).T
+    return Spread(median, 0.5 * (high - low))
 
 
 def student(z: Array, dof: float | None) -> Curve:

@@ -10,7 +10,7 @@ from scipy.stats import qmc, rankdata
 from forecast_unc._checks import frozen
 from forecast_unc._typing import Array, Flags
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.marginals import Curve, Marginals
+from forecast_unc.distributions.marginals import Curve, Grid, Marginals
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.variance_parts import mapped
 from forecast_unc.regression.kernels import lower_root
@@ -36,7 +36,7 @@ def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
     values, lower, upper = (
         np.array([pick(of[steps], axis=0) for steps in groups]) for of in (paths, q.lower, q.upper)
     )
-    grid = None if q.grid is None else q.grid[:, groups.argmax(axis=1)]
+    grid = None if q.grid is None else q.grid.at(groups.argmax(axis=1))
     return _by_paths(values, lower, upper, grid)
 
 
@@ -48,7 +48,7 @@ def _sums_of_paths(joint: Joint, matrix: Array) -> Joint:
         step = np.abs(matrix * unit)
         common = np.min(step, axis=1, where=step > 0.0, initial=np.inf)
         if (np.isclose(step, common[:, None]) | (step == 0.0)).all():
-            grid = np.array([matrix @ origin, common])
+            grid = Grid(matrix @ origin, common)
     lower, upper = joint.q.lower, joint.q.upper
     bounds = _ends(matrix, upper, lower), _ends(matrix, lower, upper)
     return _by_paths(matrix @ _paths(joint), *bounds, grid)
@@ -77,14 +77,14 @@ def _paths(joint: Joint) -> Array:
     return joint.q.bounded_and_rounded(np.array(each))
 
 
-def _by_paths(values: Array, lower: Array, upper: Array, grid: Array | None) -> Joint:
+def _by_paths(values: Array, lower: Array, upper: Array, grid: Grid | None) -> Joint:
     """The joint with quantiles, correlations and moments of values (g, n) in bounds (g,)."""
     n = values.shape[1]
     paths = values
     if grid is not None:  # those of one value lie evenly between those before and after it
         order, first, last = (rankdata(values, m, axis=1) for m in ("ordinal", "min", "max"))
         within = (order - first + 0.5) / (last - first + 1.0) - 0.5
-        values = values + grid[1][:, None] * within
+        values = values + grid.unit[:, None] * within
     # Quantiles .1 apart in the normal score, up to where ten paths lie beyond; closer ones would
     # show the noise of the paths in the density.
     end = -ndtri(min(10.0 / n, 0.25))

@@ -57,10 +57,10 @@ class Prediction:
         return self if n >= len(self) else self.each(np.arange(n))
 
     def each(self, at: Positions, factor: float = 1.0, shift: float = 0.0) -> Prediction:
-        """That of ``factor * y + shift`` at some of the steps; a member may end before others."""
-        members = tuple(
-            Member(own.each(at[at < len(own)], factor, shift), weight[at], number)
-            for own, weight, number in self.members
+        """The prediction of ``factor * y + shift`` at some of the steps, and of each member."""
+        members = tuple(  # some end before others
+            Member(one.each(at[at < len(one)], factor, shift), weight[at], number)
+            for one, weight, number in self.members
             if weight[at].any()
         )
         before = None if self.before is None else self.before.each(at, factor, shift)

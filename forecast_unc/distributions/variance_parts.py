@@ -99,7 +99,7 @@ def joined(roots: Array, matrices: Sequence[Array]) -> Array:
 
 
 def variances(parts: Parts, cov: Array) -> dict[str, Array]:
-    """Diagonals of all `PARTS`, which add up to that of the covariance: (h,) each; no roundoff."""
+    """Variance (h,) of each of `PARTS`, which add up to that of the steps; roundoff is 0."""
     var, nothing = cov.diagonal(), np.zeros(len(cov))
 
     def without_roundoff(part: Array) -> Array:

@@ -566,7 +566,7 @@ def repeats_named(history: History) -> list[Note]:
 
 
 def upper_named(history: History) -> list[Note]:
-    """A remark on shares of which some are 1 or 100, as which no bound is known."""
+    """A remark on values that look like shares, up to 1 or to 100, given without that bound."""
     known = history.y[~np.isnan(history.y)]
     top, n = float(known.max()), int((known == known.max()).sum())
     if top not in (1.0, 100.0) or known.min() < 0.0 or n < 2 or np.unique(known).size < 3:

@@ -249,8 +249,10 @@ class _Coder:
         if kind == "array":
             return self._arrays[range(len(self._arrays))[value]][()]  # of no dimension: a number
         fields = {name: self.made(one) for name, one in value.items()}
-        if kind in _MAKE:
-            return _MAKE[kind](**fields)
+        return _MAKE[kind](**fields) if kind in _MAKE else self._object(kind, fields)
+
+    def _object(self, kind: str, fields: dict[str, Any]) -> Any:
+        """An object of a kind from its fields, or an error about one that is none of it."""
         cls = self._classes[kind]
         for name, hint in _hints(cls):
             if name not in fields:

@@ -201,20 +201,27 @@ class ProcessRegressor(KernelRegressor):
         estimator.check_noise_std(self.noise_std, y, least_noise)
 
     def _standardized(self, X: Array, y: Array) -> tuple[Array, Array, Units, float]:
-        """Rows in units of their own, which are set with their origin, and the bias's std."""
-        d, learned = X.shape[1], self._learns_linear
-        weights = np.array(self.linear if self._prior_mean else np.zeros(d), dtype=np.float64)
-        input_offset, centered = X.mean(axis=0), self.bias == "free" or not learned
+        """Rows in units of their own, and the bias's std; sets a process not yet learned."""
+        d = X.shape[1]
+        mean_weights = np.array(self.linear if self._prior_mean else np.zeros(d), dtype=np.float64)
+        input_offset = X.mean(axis=0)
+        centered = self.bias == "free" or not self._learns_linear
         output_offset = float(y.mean()) if centered else 0.0
         inputs = X - input_offset
-        rest = y - output_offset - inputs @ weights
-        units = Units.of(X, rest)
-        targets = rest / units.output
-        bias = search.bias_std(self.bias, targets)
-        linear_std = np.append(np.zeros(d), bias * units.output * learned)
-        origin = input_offset, output_offset
-        self._process = GaussianProcess(np.ones(d), 1.0, linear_std, 1.0, *origin, weights)
-        return inputs / units.inputs, targets, units, bias
+        residual = y - output_offset - inputs @ mean_weights
+        units = Units.of(X, residual)
+        targets = residual / units.output
+        bias_std = search.bias_std(self.bias, targets)
+        self._process = GaussianProcess(
+            lengthscales=np.ones(d),
+            amplitude=1.0,
+            linear_std=np.append(np.zeros(d), bias_std * units.output * self._learns_linear),
+            noise_std=1.0,
+            input_offset=input_offset,
+            output_offset=output_offset,
+            mean_weights=mean_weights,
+        )
+        return inputs / units.inputs, targets, units, bias_std
 
     def _search_space(self, evidence: GaussianProcessEvidence, units: Units) -> search.SearchSpace:
         """Priors and bounds of the log hyper-parameters, and which of them are free."""

@@ -275,10 +275,18 @@ class LinearRegressor(KernelRegressor):
         return _Statistics(gram, Z.T @ y, float(y @ y), len(y))
 
     def _set_posterior(self, X: Array, y: Array) -> None:
+        """The posterior given rows, by the precisions and the noise as learned."""
         sums = self._sums(X, y - self._output_offset)
-        chol, w = _solved(sums, self._weight_precisions)
-        scale, s, offsets = 1.0 / self._scale, self.noise_std_, (self._offset, self._output_offset)
-        self.posterior_ = LinearPosterior(w * scale, chol, s * scale, s**2, *offsets)
+        chol, standardized_weights = _solved(sums, self._weight_precisions)
+        unit = 1.0 / self._scale  # of weights
+        self.posterior_ = LinearPosterior(
+            weights=standardized_weights * unit,
+            chol=chol,
+            scale=self.noise_std_ * unit,
+            noise_var=self.noise_std_**2,
+            input_offset=self._offset,
+            output_offset=self._output_offset,
+        )
         self.coef_ = self.posterior_.weights[:-1]
 
     def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:

@@ -54,25 +54,24 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
     """
     if method.propagation == "naive":
         return _naive(model, state, future, method)
-    maps = model.maps
-    scales = model.scales
-    h = len(future.exog)
-    u = future.uncertain
-    p, first = maps.depth, maps.depth + h * u  # coordinate of y_1
-    regressors = p + np.arange(h * u).reshape(h, u)  # their coordinates
-    coordinate = np.concatenate([np.arange(p), first + np.arange(h)])  # of each level
+    maps, scales = model.maps, model.scales
+    h, u = len(future.exog), future.uncertain
+    p, y_1 = maps.depth, maps.depth + h * u  # the number of last levels; where y_1 is in z
+    # coordinates in z of the levels, last and next, and of each step's regressors
+    levels = np.concatenate([np.arange(p), y_1 + np.arange(h)])
+    regressors = p + np.arange(h * u).reshape(h, u)
     start_cov, function = start_covariance(state, future), state.function
-    cov = np.zeros((first + h, first + h))
-    cov[:first, :first] = start_cov
-    before = 0 if function is None else function.step
+    cov = np.zeros((y_1 + h, y_1 + h))
+    cov[:y_1, :y_1] = start_cov
+    steps_before = 0 if function is None else function.step
     matching = MomentMatching(model, method, state.limit, function, u)
     trajectory = Trajectory(model, state.mean, h)
     inputs, steps = list[Array](), list[Step]()
     for t in range(h):
-        x, levels = trajectory.inputs(future.exog[t]), coordinate[: p + t]
-        at = np.concatenate([coordinate[p + t - maps.lagged], regressors[t]])
+        x = trajectory.inputs(future.exog[t])
+        at = np.concatenate([levels[p + t - maps.lagged], regressors[t]])
         with at_step(t + 1):
-            step = matching.step(cov, first + t, x, at, levels)
+            step = matching.step(cov, y_1 + t, x, at, levels[: p + t])
             trajectory.append(step.mean)
         inputs.append(x)
         steps.append(step)
@@ -81,10 +80,10 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
         if function is None:
             function_cov = function_covariance(model, method, np.array(inputs))
         else:
-            function_cov = function.covariance[before:, before:]
-        own = np.diagonal(function_cov)[:h].copy()
-        parts = partial(parts_of_matching, maps, scales, steps, own, start_cov)
-    of_levels = scales.scale**2 * cov[first:, first:]
+            function_cov = function.covariance[steps_before:, steps_before:]
+        function_var = np.diagonal(function_cov)[:h].copy()
+        parts = partial(parts_of_matching, maps, scales, steps, function_var, start_cov)
+    of_levels = scales.scale**2 * cov[y_1:, y_1:]
     of_levels[np.diag_indices(h)] += scales.scale**2 * scales.observation_var
     return LevelJoint(trajectory.levels[p:].copy(), of_levels, parts)
 

@@ -194,15 +194,16 @@ class _Paths:
         self.log_weights[:] = 0.0
 
     def _regressors(self) -> Iterator[Array]:
-        """Draws of each step's regressors, (n, k), of which the first u vary, step by step."""
-        (exog, cov), u = self.future, self.future.uncertain
+        """Draws (n, k) of each step's regressors, of which the first few are uncertain."""
+        (exog, cov), n_uncertain = self.future, self.future.uncertain
         root = np.zeros((0, 0)) if cov is None else lower_root(cov)
         normals = np.zeros((self.n, len(root)))
-        for step, row in enumerate(exog):
-            now, so_far = slice(step * u, (step + 1) * u), slice((step + 1) * u)
-            normals[:, now] = self.rng.standard_normal((self.n, u))
-            drawn = np.tile(row, (self.n, 1))
-            drawn[:, :u] += normals[:, so_far] @ root[now, so_far].T
+        for step, mean in enumerate(exog):
+            now = slice(step * n_uncertain, (step + 1) * n_uncertain)  # rows of the root
+            so_far = slice(now.stop)
+            normals[:, now] = self.rng.standard_normal((self.n, n_uncertain))
+            drawn = np.tile(mean, (self.n, 1))
+            drawn[:, :n_uncertain] += normals[:, so_far] @ root[now, so_far].T
             yield drawn
 
 

@@ -142,7 +142,7 @@ def _reestimated(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Array
 
 
 def train_sequential(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseModel:
-    """The best action, and the mode anew, until no action gains more than `GAIN_TOLERANCE`."""
+    """The best action each time, then the mode again, until none gains over `GAIN_TOLERANCE`."""
     # The start is not empty: of very wide bases no first column gains alone.
     M = Phi.shape[1]
     alpha, mean = np.full(M, np.inf), np.zeros(M)

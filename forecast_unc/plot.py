@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.stats import binom
 
 from forecast_unc._checks import check_choice, check_whole, refusal
+from forecast_unc._text import counted
 from forecast_unc._typing import Array, Axes
 from forecast_unc.distributions import picture
 from forecast_unc.distributions.forecast import Forecast
@@ -431,7 +432,7 @@ def _draw_chance(
         style: dict[str, Any] = {"color": gray(ax, level), "lw": 0}
         ax.fill_between(x, low, high, **style, label=f"95 % range, {size} {of}")
     if apart < FEWEST:
-        horizons = f"{apart} horizon{'s' * (apart != 1)} without\noverlap, {FEWEST} needed"
+        horizons = f"{counted(apart, 'horizon')} without\noverlap, {FEWEST} needed"
         note: dict[str, Any] = {"fontsize": "small", "ha": "center", "va": "center", "zorder": 5}
         box = {"facecolor": gray(ax, 1.0), "edgecolor": gray(ax, 0.3), "alpha": 0.9}
         text = f"Nothing can be judged:\n{horizons}"

@@ -11,7 +11,7 @@ from forecast_unc._checks import check_positive, first_true, refusal
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.sums import sobol_points
-from forecast_unc.regression.kernels import lower_root
+from forecast_unc.regression.kernels import lower_root, symmetric
 
 # 2^13 points: probabilities of .5 to .98 were right to .0006 over 24 steps, to .003 over 400.
 _LOG_POINTS = 13
@@ -36,8 +36,7 @@ def condition(joint: Joint, at: Positions, y: Array, label: Callable[[int], str]
     z, variance = as_observed(cor, low, z)
     cross = joint.cor[np.ix_(rest, at)]
     gain = np.linalg.solve(cor + np.diag(variance), cross.T).T
-    cov = joint.cor[np.ix_(rest, rest)] - gain @ cross.T
-    cov = 0.5 * (cov + cov.T)  # the product is symmetric but for roundoff
+    cov = symmetric(joint.cor[np.ix_(rest, rest)] - gain @ cross.T)
     check_positive(cov, lambda i: label(rest[i]))
     std = np.sqrt(cov.diagonal())
     return Joint.of(joint.q[rest].at_scores(gain @ z, std), cov / np.outer(std, std))

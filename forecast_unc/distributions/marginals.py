@@ -14,6 +14,7 @@ from scipy.special import log_ndtr, ndtr, ndtri, roots_legendre, stdtrit
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Flags, Positions
+from forecast_unc.regression.kernels import symmetric
 
 # With fewer the variance is that of values that no quadrature over 12 normal stds sees.
 LEAST_DOF = 3.0
@@ -281,6 +282,11 @@ class Marginals:
         return replace(self, rest=own.rest, slopes=own.slopes, kinks=own.kinks)
 
     @property
+    def _t_at_one(self) -> float:
+        """T(1): half the 68 % band of what is normal, in its stds."""
+        return float(student(np.ones((1, 1)), self.dof)[0].item())
+
+    @property
     def _rest_is_level(self) -> bool:
         return not self.slopes.any()
 
@@ -311,8 +317,7 @@ class Marginals:
 
         Only some steps count, (h,), and others may be too wide for a float.
         """
-        unit = student(np.ones((1, 1)), self.dof)[0].item()
-        half = self.latent_spread.scale
+        half, half_normal = self.latent_spread.scale, self.normal_std * self._t_at_one
         more = more if some is None else np.where(some, more, 0.0)
         with np.errstate(all="ignore"):
             plain = 1.0 + np.where(half > 0.0, more / half, 0.0)
@@ -321,8 +326,8 @@ class Marginals:
 
         def excess(factor: Array) -> Curve:
             values, slopes = self._rest_curve(factor[:, None] * [[-1.0, 1.0]])
-            width = 0.5 * np.diff(values)[:, 0] + factor * self.normal_std * unit
-            return width - half - more, 0.5 * slopes.sum(axis=1) + self.normal_std * unit
+            width = 0.5 * np.diff(values)[:, 0] + factor * half_normal
+            return width - half - more, 0.5 * slopes.sum(axis=1) + half_normal
 
         with np.errstate(all="ignore"):
             return self.widened(newton(excess, np.ones_like(half), 3.0 * plain, plain))
@@ -335,8 +340,7 @@ class Marginals:
     def conformal(self, sizes: Array) -> "Marginals":
         """The steps at the scores of sorted sizes of errors (h, k), in units of the 68 % band."""
         nodes = error_scores(sizes.shape[1])
-        unit = student(np.ones((1, 1)), self.dof)[0].item()
-        inner = replace(self, normal_std=unit * self.normal_std, dof=None)
+        inner = replace(self, normal_std=self._t_at_one * self.normal_std, dof=None)
 
         def curve(z: Array) -> Curve:
             size, steep = _lines(nodes, sizes, z)
@@ -386,8 +390,7 @@ class Marginals:
             for c in self._hermite[::-1]:
                 total += np.outer(c, c)
                 total *= cor
-            # symmetric but for roundoff; not finite where it is too large for a float
-            return np.asarray(0.5 * (total + total.T))
+            return symmetric(total)  # not finite where it is too large for a float
 
     @cached_property
     def _hermite(self) -> Array:
@@ -681,11 +684,8 @@ def _cubic(scores: Array, values: Array, slopes: Array, at: Positions, z: Array)
     first, width = _taken(scores, at), _taken(scores, at + 1) - _taken(scores, at)
     width = np.where(width > 0.0, width, 1.0)
     t = (z - first) / width
-    low, left, right = (
-        _taken(values, at),
-        width * _taken(slopes, at),
-        width * _taken(slopes, at + 1),
-    )
+    low = _taken(values, at)
+    left, right = width * _taken(slopes, at), width * _taken(slopes, at + 1)
     with np.errstate(invalid="ignore", over="ignore"):
         rise = _taken(values, at + 1) - low
         # low + t (left + t (b + t c)): the cubic of these values and slopes at both ends

@@ -19,6 +19,7 @@ from scipy.special import ndtr
 
 from forecast_unc._checks import as_float, check_coverage, numbers, refusal
 from forecast_unc._typing import Array
+from forecast_unc.distributions.marginals import normal_density
 
 __all__ = [
     "coverage",
@@ -59,7 +60,7 @@ def crps(actual: ArrayLike, mean: ArrayLike, std: ArrayLike) -> Array:
     y, mu, sigma = _gaussian(actual, mean, std)
     z = (y - mu) / sigma
     with np.errstate(over="ignore"):  # of a square beyond all floats
-        density = np.exp(-0.5 * z**2) / np.sqrt(2 * np.pi)
+        density = normal_density(z)
     return np.asarray(sigma * (z * (2 * ndtr(z) - 1) + 2 * density - 1 / np.sqrt(np.pi)))
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from forecast_unc._checks import check_symmetric, frozen, refusal
 from forecast_unc._typing import Array
+from forecast_unc.regression.kernels import symmetric
 
 Parts = Mapping[str, Array]
 # Makes parts where they are asked for, and can be pickled: to make those of every forecast takes
@@ -65,8 +66,7 @@ def mapped_parts(parts: MakeParts, matrix: Array) -> Parts:
 
 def mapped(matrix: Array, cov: Array) -> Array:
     """Covariance of ``matrix @ y``."""
-    product = matrix @ cov @ matrix.T
-    return np.asarray(0.5 * (product + product.T))  # the product is symmetric but for roundoff
+    return symmetric(matrix @ cov @ matrix.T)
 
 
 def with_more(parts: MakeParts, name: str, more: Array) -> Parts:

@@ -18,6 +18,7 @@ from sklearn.base import clone
 from forecast_unc import _checks, plot
 from forecast_unc._checks import check_choice, check_whole, refusal
 from forecast_unc._progress import tqdm
+from forecast_unc._text import counted
 from forecast_unc._typing import Array, Axes
 from forecast_unc._warned import warn_once, with_warnings
 from forecast_unc.distributions import scores
@@ -88,8 +89,8 @@ class Backtest:
         first, last = self.frame["step"].min(), self.frame["step"].max()
         steps = f"step {first}" if first == last else f"steps {first} to {last}"
         series = "" if self.id_col is None else f"{self.frame[self.id_col].nunique()} series, "
-        origins = f"{n} origin{'s' * (n > 1)}"
-        return f"Backtest({', '.join(map(str, models))}; {series}{origins}, {steps})"
+        named = ", ".join(map(str, models))
+        return f"Backtest({named}; {series}{counted(n, 'origin')}, {steps})"
 
     _repr_html_ = backtest_card  # in a notebook
 

@@ -11,7 +11,13 @@ from scipy.linalg.lapack import dpotrf, dpotrs, dpstrf, dtrtrs
 
 from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.feature_covariance import beyond_first_order, feature_spread
-from forecast_unc.regression.kernels import exponent_factors, inverse, squared_exponential
+from forecast_unc.regression.kernels import (
+    exponent_factors,
+    inverse,
+    mirrored,
+    squared_exponential,
+    symmetric,
+)
 from forecast_unc.regression.moments import (
     SecondMoment,
     contiguous_tiles,
@@ -130,7 +136,7 @@ class KernelPosterior:
         out += linear.T @ (self.linear_var[:, None] * linear)
         for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
             out += dgemm(factor.sign, V, V, trans_a=1)
-        return np.asarray(0.5 * (out + out.T))  # symmetric but for roundoff
+        return symmetric(out)
 
     def function_path(self, n_steps: int, n_paths: int = 1) -> "KernelFunctionPath":
         """Empty paths with room for so many inputs each."""
@@ -320,8 +326,7 @@ class KernelPosterior:
         kl = np.outer(w_kernel, w_linear)
         ll = np.diag(self.linear_var) + np.outer(w_linear, w_linear)
         for factor in self.factors:
-            precision = np.tril(inverse(factor.chol))
-            precision += np.tril(precision, -1).T
+            precision = mirrored(inverse(factor.chol))
             kk += factor.sign * factor.scale**2 * precision[:m, :m]
             # Triangular solves and not the inverse: where the linear part explains nearly all,
             # A - A X' K^-1 X A loses the digits of cond(K) with it, of its root with them.

@@ -75,6 +75,18 @@ def inverse(chol: Array, overwrite: bool = False) -> Array:
     return np.asarray(dpotri(chol, lower=1, overwrite_c=overwrite)[0])
 
 
+def mirrored(lower: Array) -> Array:
+    """The symmetric matrix of a lower triangle; what is above is not read."""
+    out: Array = np.tril(lower)
+    out += np.tril(out, -1).T
+    return out
+
+
+def symmetric(product: Array) -> Array:
+    """A matrix that is symmetric but for roundoff, without that."""
+    return np.asarray(0.5 * (product + product.T))
+
+
 def extended(chol: Array, cross: Array, block: Array) -> Array:
     """Lower Cholesky factor (n + k) of a covariance with k more rows, O(n^2) each.
 

@@ -21,7 +21,7 @@ from forecast_unc.regression.estimator import (
     column_scale,
     within_floats,
 )
-from forecast_unc.regression.kernels import inverse
+from forecast_unc.regression.kernels import inverse, mirrored
 from forecast_unc.regression.posterior import FunctionSample, Moments
 from forecast_unc.regression.search import NOISE_BOUNDS
 
@@ -83,8 +83,7 @@ class LinearPosterior:
     @cached_property
     def _second_moment(self) -> Array:
         """E[w w'] of the inputs' weights, (d, d)."""
-        precision = np.tril(inverse(self.chol))
-        cov = (precision + np.tril(precision, -1).T) * np.outer(self.scale, self.scale)
+        cov = mirrored(inverse(self.chol)) * np.outer(self.scale, self.scale)
         return np.asarray((cov + np.outer(self.weights, self.weights))[:-1, :-1])
 
     def moments(self, mean: Array, cov: Array) -> Moments:
@@ -270,8 +269,7 @@ class LinearRegressor(KernelRegressor):
 
     def _sums(self, X: Array, y: Array) -> _Statistics:
         Z = np.column_stack([X - self._offset, np.ones(len(X))]) / self._scale
-        gram = np.tril(dsyrk(1.0, Z, trans=1, lower=1))
-        gram += np.tril(gram, -1).T
+        gram = mirrored(dsyrk(1.0, Z, trans=1, lower=1))
         return _Statistics(gram, Z.T @ y, float(y @ y), len(y))
 
     def _set_posterior(self, X: Array, y: Array) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from forecast_unc._checks import is_whole, refusal
 from forecast_unc._typing import Array
 from forecast_unc.evaluation.baselines.baseline import Baseline, accumulated, quiet
+from forecast_unc.regression.kernels import symmetric
 
 
 @dataclass(eq=False, repr=False)
@@ -114,7 +115,7 @@ class SARIMAX(Baseline):
         # The first step has the state's covariance alone.
         weights = np.append(0.0, psi[: steps - 1])
         cov += accumulated(weights, self._params[-1])
-        return self._center + self._unit * mean, self._unit**2 * 0.5 * (cov + cov.T)
+        return self._center + self._unit * mean, self._unit**2 * symmetric(cov)
 
 
 def _check_order(name: str, order: object) -> tuple[int, int, int]:

@@ -14,6 +14,7 @@ from forecast_unc.forecasting.horizon.differencing import LevelMap
 from forecast_unc.forecasting.horizon.origin import State, state_at_origin
 from forecast_unc.forecasting.horizon.step import Trajectory
 from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel, Past, Scales, Step
+from forecast_unc.regression.kernels import symmetric
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +75,7 @@ class LinearRecursion:
         for name, of in (("inputs_missing", slice(p)), ("inputs_regressors", slice(p, b))):
             if self.start_cov[of, of].any():
                 root = self.response @ self.weights[:, of]
-                part = root @ self.start_cov[of, of] @ root.T
-                parts[name] = 0.5 * (part + part.T)
+                parts[name] = symmetric(root @ self.start_cov[of, of] @ root.T)
         return {name: scale**2 * part for name, part in parts.items()}
 
     @cached_property
@@ -93,8 +93,7 @@ class LinearRecursion:
             lower = np.tril(self.shared[:, b:] - self.shared @ self.weights.T, -1)
             crossed = self.weights[:, :b] @ self.shared[:, :b].T
             added += lower + lower.T + crossed + crossed.T
-        cov = self.response @ added @ self.response.T
-        return np.asarray(0.5 * (cov + cov.T))  # the product is symmetric but for roundoff
+        return symmetric(self.response @ added @ self.response.T)
 
 
 def parts_of_matching(

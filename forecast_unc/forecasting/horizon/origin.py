@@ -8,6 +8,7 @@ from forecast_unc._typing import Array, Flags
 from forecast_unc.forecasting.horizon.function_error import FunctionError
 from forecast_unc.forecasting.horizon.step import MomentMatching, Trajectory, at_step
 from forecast_unc.forecasting.horizon.types import Method, OneStepModel, Past
+from forecast_unc.regression.kernels import symmetric
 
 # A complete window is looked for so many steps back; each step costs the moments of one.
 _FARTHEST = 1000
@@ -137,7 +138,7 @@ def _observe(mean: Array, cov: Array, innovation: float, noise_var: float) -> No
     value = mean[-1] + innovation
     mean += g * (innovation / v)
     cov -= np.multiply.outer(g, g / v)
-    cov[:] = 0.5 * (cov + cov.T)  # symmetric but for roundoff
+    cov[:] = symmetric(cov)
     known = np.diagonal(cov) <= 1e-14 * before  # roundoff
     if noise_var == 0.0:
         mean[-1], known[-1] = value, True

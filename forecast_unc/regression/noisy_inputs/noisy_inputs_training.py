@@ -12,7 +12,7 @@ from forecast_unc._checks import RandomState, generator
 from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.gp_base import GaussianProcess
 from forecast_unc.regression.gp_evidence import GaussianProcessEvidence, RowTerms
-from forecast_unc.regression.kernels import factor, inverse, squared_exponential
+from forecast_unc.regression.kernels import factor, inverse, mirrored, squared_exponential
 from forecast_unc.regression.noisy_inputs.noisy_inputs_evidence import Round, linearized, referred
 from forecast_unc.regression.search import PRIORS, SearchSpace, descend
 
@@ -348,8 +348,8 @@ class _Rows:
         kernel = squared_exponential(self.Z, self.Z, np.ones(self.Z.shape[1]))
         K = np.asfortranarray(self.amplitude**2 * kernel + self.C @ self.C.T)
         K.ravel(order="K")[:: len(K) + 1] += self.noise_var
-        P = np.tril(inverse(factor(K, float(np.sqrt(self.noise_var))), overwrite=True))
-        self.P = np.asfortranarray(P + np.tril(P, -1).T)
+        P = inverse(factor(K, float(np.sqrt(self.noise_var))), overwrite=True)
+        self.P = np.asfortranarray(mirrored(P))
         self.b = dgemv(1.0, self.P, self.y)
 
     def take_out(self, i: int) -> _Candidate:

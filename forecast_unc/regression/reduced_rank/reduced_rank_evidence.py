@@ -8,7 +8,7 @@ from scipy.linalg.blas import dgemm, dgemv, dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotrs
 
 from forecast_unc._typing import Array
-from forecast_unc.regression.kernels import exponent_factors, inverse, squared_exponential
+from forecast_unc.regression.kernels import exponent_factors, inverse, mirrored, squared_exponential
 
 Criterion = Literal["evidence", "bound", "fitc"]
 
@@ -193,9 +193,8 @@ class ReducedRankEvidence:
         target = np.concatenate([amplitude * sums.target, scales * sums.linear_target])
         mean, _ = dpotrs(chol, target / noise_var, lower=1)
         half_log_det = float(np.log(np.diagonal(chol)).sum())
-        precision = np.tril(inverse(chol, overwrite=True))
-        precision += np.tril(precision, -1).T
-        return Solution(np.asfortranarray(precision), mean, half_log_det)
+        precision = np.asfortranarray(mirrored(inverse(chol, overwrite=True)))
+        return Solution(precision, mean, half_log_det)
 
     def _second_pass(
         self, chol: Array, sums: Sums, solution: Solution, at: Parameters
@@ -251,8 +250,7 @@ class ReducedRankEvidence:
         mean = solution.mean[:m]
         inner = np.eye(m) - own_part - np.outer(mean, mean)
         if bound:
-            kernel = np.tril(sums.kernel)
-            inner -= a2 * beta * (kernel + np.tril(kernel, -1).T)
+            inner -= a2 * beta * mirrored(sums.kernel)
         elif fitc:
             inner -= 2.0 * a2 * gram
         # a gradient -L^-T A L^-1 / 2 in K_uu, in the log length-scales

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import eigh
 from scipy.linalg.blas import dgemm
-from scipy.linalg.lapack import dpotri
 from scipy.optimize import minimize
 
 from forecast_unc._typing import Array, Flags, Positions
+from forecast_unc.regression.kernels import inverse, mirrored
 from forecast_unc.regression.rvm.sparse_evidence import (
     Bases,
     Evidence,
@@ -182,8 +182,7 @@ def lengthscale_evidence(
     centers, m = bases.centers, len(bases.centers)
     Phi = bases.at(Z, lengthscales)
     posterior = weight_posterior(Phi, y, alpha, noise_var)
-    inverse, _ = dpotri(posterior.chol, lower=1)
-    cov = np.tril(inverse) + np.tril(inverse, -1).T
+    cov = mirrored(inverse(posterior.chol))
     residual = y - Phi @ posterior.mean
     gamma = 1.0 - alpha * np.diagonal(cov)
     by_alpha = 0.5 * (gamma - alpha * posterior.mean**2)

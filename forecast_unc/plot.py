@@ -21,10 +21,10 @@ from forecast_unc._typing import Array, Axes
 from forecast_unc.distributions import picture
 from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.picture import (
-    current_axes,
     fan,
     fill_band,
     finish,
+    given_or_new_axes,
     gray,
     places,
     plain,
@@ -162,7 +162,7 @@ def decomposition(
     picture.check_forecast("forecast", forecast)
     parts, total = forecast.decompose(), forecast.var
     kept = (parts != 0.0).any()
-    ax = current_axes(ax)
+    ax = given_or_new_axes(ax)
     times = places(ax, forecast.index)
     top, bottom = np.zeros(len(total)), np.zeros(len(total))
     for name, part in parts.loc[:, kept].items():
@@ -243,7 +243,7 @@ def joint(forecast: Forecast, *, ax: Axes | None = None) -> Axes:
     correlations = forecast.cov.to_numpy() / np.outer(std, std)
     lowest = -1.0 if correlations.min() < -0.02 else 0.0
     steps = np.arange(1, len(forecast) + 1)
-    ax = current_axes(ax)
+    ax = given_or_new_axes(ax)
     shown: dict[str, Any] = {"vmin": lowest, "vmax": 1.0, "cmap": "cividis", "origin": "lower"}
     shown |= {"interpolation": "nearest", "extent": 2 * (0.5, len(steps) + 0.5)}
     image = ax.imshow(correlations, **shown)
@@ -330,7 +330,7 @@ def origins(
     n = check_whole("most", most, 1, "12 can be told apart.")
     chosen = frame["model"].iloc[0] if model is None else model
     rows = frame[frame["model"] == chosen]
-    ax = current_axes(ax)
+    ax = given_or_new_axes(ax)
     seen = rows.drop_duplicates("time").set_index("time")["actual"].sort_index()
     ax.plot(places(ax, seen.index), seen.to_numpy(), color=gray(ax, 0.0), lw=1, label="actual")
     each = [part.set_index("time") for _, part in rows.groupby("origin", sort=True)]
@@ -360,7 +360,7 @@ def calibration(backtest: Results, ax: Axes | None = None, *, legend: bool | Non
     ``legend`` are those of `fan`.
     """
     _check_backtest(backtest)
-    ax = current_axes(ax)
+    ax = given_or_new_axes(ax)
     nominal = np.linspace(0.0, 1.0, 101)
     _draw_chance(ax, backtest, nominal, nominal)
     for style, (model, values) in zip(_styles(), _pits(backtest), strict=False):
@@ -383,7 +383,7 @@ def pit(backtest: Results, ax: Axes | None = None, *, legend: bool | None = None
     :func:`calibration`.
     """
     _check_backtest(backtest)
-    ax = current_axes(ax)
+    ax = given_or_new_axes(ax)
     _draw_chance(ax, backtest, np.array([0.0, 1.0]), np.full(2, 0.1), 10)
     for style, (model, values) in zip(_styles(), _pits(backtest), strict=False):
         density, edges = np.histogram(values, bins=10, range=(0.0, 1.0), density=True)
@@ -405,7 +405,7 @@ def _score_lines(backtest: Results, score: str, by: str, ax: Axes | None) -> Axe
     table = backtest.scores(by=["model", by])
     names = [str(name) for name in table if name != "n"]
     check_choice("score", score, names, "Scores carry the names of backtest.scores().")
-    ax = current_axes(ax)
+    ax = given_or_new_axes(ax)
     of_models = table[score].groupby(level="model", sort=False)
     for style, (model, values) in zip(_styles(), of_models, strict=False):
         at = places(ax, values.index.get_level_values(by))

@@ -13,7 +13,7 @@ from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Axes, Flags
 from forecast_unc.distributions.average import average
 from forecast_unc.distributions.joint import Joint
-from forecast_unc.distributions.picture import current_axes, finish
+from forecast_unc.distributions.picture import finish, given_or_new_axes
 from forecast_unc.distributions.prediction import Prediction
 
 # What matters, beyond two Monte Carlo errors. A std 10 % off costs a 95 % interval 1.6 to 2.2
@@ -63,9 +63,9 @@ class Check:
 
         The gray band is what is tolerated of the std; squares at the lower edge are steps that are
         skewed or bimodal; the points on the right belong to the sum. ``ax`` is where to draw, by
-        default the current axes.
+        default a new figure.
         """
-        ax = current_axes(ax)
+        ax = given_or_new_axes(ax)
         shift, log_ratio, error = _errors(self.frame, self.n_samples)
         h = len(self.frame) - 1
         at = np.append(np.arange(1.0, h + 1), h + 1.0 + 0.05 * h)
@@ -144,12 +144,7 @@ def check_average(
     """Check an average of members by weights (h,) against that of what is found of each."""
     checks, drawn = zip(*found, strict=True)
     sampled = average(drawn, np.array([w for _, w in members]), disagreement)
-    moments = []
-    for each in (joint, sampled):
-        center, spread = each.q.spread
-        total = np.sqrt(spread @ each.cor @ spread)
-        moments.append((np.append(center, center.sum()), np.append(spread, total)))
-    (center, spread), (center_mc, spread_mc) = moments
+    (center, spread), (center_mc, spread_mc) = map(_with_sum, (joint, sampled))
     n, h = checks[0].n_samples, len(labels)
     own = [w[: len(m)] * m.q.spread.scale for m, w in members]
     shares = np.array([np.pad(part, (0, h - len(part))) for part in own])
@@ -164,6 +159,13 @@ def check_average(
     shift, ratio = (center - center_mc) / spread_mc, spread / spread_mc
     frame = _frame(labels, shift, ratio, averaged("skewness"), averaged("excess_kurtosis"), n=n)
     return replace(_judged(frame, propagation, n), members=checks), sampled
+
+
+def _with_sum(joint: Joint) -> tuple[Array, Array]:
+    """Medians and scales of the steps and, last, of their sum, (h + 1,) each."""
+    median, scale = joint.q.spread
+    of_sum = np.sqrt(scale @ joint.cor @ scale)
+    return np.append(median, median.sum()), np.append(scale, of_sum)
 
 
 def _frame(

@@ -219,6 +219,7 @@ class Marginals:
         return self._reached(self.upper, "left")
 
     def _reached(self, bound: Array, side: Literal["left", "right"]) -> Array:
+        """The z at which a step is at a bound, (h,); -inf or inf where none is within reach."""
         none = -np.inf if side == "right" else np.inf
         finite = np.isfinite(bound)
         if not finite.any():
@@ -530,7 +531,7 @@ def average(members: Sequence[Marginals], weights: Array) -> Marginals:
     for q, weight in zip(kept, weights, strict=True):
         at = np.minimum(steps, len(q) - 1)
         rows.append(q[np.where(weight > 0.0, at, (weight > 0.0).argmax())])  # no others are read
-    kinks = _joined_kinks([q.kinks for q in rows if not q._rest_is_level], len(steps))
+    kinks = _joined_kinks([q.kinks for q in rows if not q._rest_is_level])
     scores = _scores(kinks)
 
     def total(values: Sequence[Array]) -> Array:
@@ -577,7 +578,8 @@ def _joint_end(ends: Sequence[Array], weights: Array) -> Array:
     return np.asarray(first + (weights * apart).sum(axis=0))
 
 
-def _joined_kinks(kinks: Sequence[Array], steps: int) -> Array:
+def _joined_kinks(kinks: Sequence[Array]) -> Array:
+    """The kinks of all members, (1 or h, p)."""
     kinks = [k for k in kinks if k.size]
     if not kinks:
         return np.empty((1, 0))

@@ -68,7 +68,7 @@ def fan(
 
 def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Steps) -> Axes:
     """Draw checked values before a forecast, if given, and label the axis; return the axes."""
-    ax = current_axes(ax)
+    ax = given_or_new_axes(ax)
     name, unit = forecast.name, None
     if history is not None:
         history = check_is_series(history, "history")
@@ -157,7 +157,7 @@ def check_forecast(name: str, forecast: object) -> None:
         raise refusal(name, "be a Forecast", type(forecast).__name__, remedy, TypeError)
 
 
-def current_axes(ax: Axes | None) -> Axes:
+def given_or_new_axes(ax: Axes | None) -> Axes:
     """Return the axes given, or else those of a new figure, as `DataFrame.plot` of pandas does."""
     if ax is not None:  # without pyplot, which chooses a backend
         from matplotlib.axes import Axes

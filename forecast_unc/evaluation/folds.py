@@ -303,6 +303,7 @@ def positions_of(origins: Any, step: int, index: pd.Index[Any], horizon: int) ->
 
 
 def _energy(forecast: Forecast, actual: Array, gap: int, seed: int) -> float:
+    """Energy score of the observed steps after a gap; NaN if there are none, or no paths."""
     scored = ~np.isnan(actual)
     scored[:gap] = False
     if not scored.any():

@@ -70,6 +70,7 @@ def write_report(backtest: Results, path: str | PathLike[str]) -> None:
 
 
 def _judged(backtest: Results) -> dict[str, Any]:
+    """What the page says of the scores: verdict, tables, tests and pictures."""
     table, by_step = backtest.scores(), backtest.scores(["model", "step"])
     test, untested = _tested(backtest, table)
     by_each, _ = _tested(backtest, table, "step")

@@ -90,6 +90,7 @@ def _relative_changes(y: Array, size: float, steps: int) -> Array:
 
 
 def _frequency(panel: Panel) -> Any:
+    """The frequency of a panel, or of the longest of its series that shows one, or None."""
     times = panel.past.index
     if panel.freq is not None or isinstance(times, pd.PeriodIndex):
         return panel.freq

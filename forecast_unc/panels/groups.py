@@ -19,7 +19,7 @@ _SCORES = ndtri((np.arange(_DRAWS) + 0.5) / _DRAWS)  # equally probable normal s
 SAID = ("error", "status", "notes")  # columns that are text
 
 
-class Steps(NamedTuple):
+class SeriesResult(NamedTuple):
     """Rows of the result of one series, and its part of the sums of its group."""
 
     times: Any  # (h,)
@@ -70,7 +70,7 @@ class Groups(NamedTuple):
         labels = self.labels.take(self.codes[rows])
         return {name: labels[name].array for name in labels}
 
-    def totals(self, series: Iterable[Steps]) -> pd.DataFrame:
+    def totals(self, series: Iterable[SeriesResult]) -> pd.DataFrame:
         """Sums of each group and time over these series, but those without a forecast."""
         found: dict[tuple[int, Any], list[Any]] = {}
         for i, (group, steps) in enumerate(zip(self.codes.tolist(), series, strict=True)):

@@ -266,6 +266,7 @@ def _error_of(check: Callable[[OneSeries], Any], one: OneSeries) -> Exception | 
 
 
 def _check_columns(frame: pd.DataFrame, columns: Columns, by: Sequence[Hashable]) -> None:
+    """Raise unless the columns that are named are in a frame, each once."""
     arguments = ("id_col", "time_col", "target_col", *["by"] * len(by))
     for argument, name in zip(arguments, (*columns, *by), strict=True):
         if not isinstance(name, Hashable) or name not in frame.columns:
@@ -285,6 +286,7 @@ def _check_columns(frame: pd.DataFrame, columns: Columns, by: Sequence[Hashable]
 def _labels(
     frame: pd.DataFrame, codes: np.ndarray, rows: list[np.ndarray], ids: Any
 ) -> pd.DataFrame:
+    """The labels of each series by its first row, or an error if a later one differs."""
     labels = frame.take([each[0] for each in rows]).reset_index(drop=True)
     for name in labels:
         given = frame[name].reset_index(drop=True)
@@ -329,6 +331,7 @@ def _time_kind(times: pd.Index[Any]) -> str:
 
 
 def _checked_freq(freq: Any, times: pd.Index[Any]) -> Any:
+    """The frequency of times as pandas has it, of whole numbers their distance, or an error."""
     if freq is None:
         return None
     if isinstance(times, pd.PeriodIndex):

@@ -109,6 +109,7 @@ def _backtest(
 
 
 def _assembled(outcomes: Sequence[Outcome], panel: Panel, coverage: tuple[float, ...]) -> Backtest:
+    """The backtest of a panel from those of its series, or an error if all failed."""
     id_col = str(panel.columns.id)
     failed = np.array([outcome.error is not None for outcome in outcomes], dtype=bool)
     errors = [outcome.error for outcome in outcomes if outcome.error is not None]

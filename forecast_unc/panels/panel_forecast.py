@@ -22,8 +22,8 @@ from forecast_unc.distributions import export
 from forecast_unc.evaluation.folds import Model, contenders
 from forecast_unc.forecasting.horizon.types import PROPAGATIONS, Propagation
 from forecast_unc.panels.checkpoints import in_parts, write
-from forecast_unc.panels.fallback import FEW, FEW_BOUND, Answer, Lent, answer, lend
-from forecast_unc.panels.groups import POINTS, SAID, Steps
+from forecast_unc.panels.fallback import FEW, FEW_BOUND, Lent, answer, lend
+from forecast_unc.panels.groups import POINTS, SAID, SeriesResult
 from forecast_unc.panels.jobs import Outcome, cause_of, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
 from forecast_unc.series.values import narwhals
@@ -84,7 +84,7 @@ def forecast_panel(
         Cloned for each series. Anything with ``fit`` and ``forecast`` will do, such as a
         `Combination` or a baseline.
     steps : int
-        Steps ahead of the end of each series, from 1.
+        SeriesResult ahead of the end of each series, from 1.
     id_col, time_col, target_col : str
         The columns that name the series (hashable values, none missing), their times (datetimes,
         periods or whole numbers) and their values.
@@ -203,7 +203,8 @@ def forecast_panel(
 
 def _forecast(
     forecaster: Any, options: dict[str, Any], asked: Asked, few: int, bound: float, one: OneSeries
-) -> Steps | None:
+) -> SeriesResult | None:
+    """The job of one series: its result, or None if it has so few values that it borrows."""
     if one.past.iloc[:, 0].count() <= few:
         return None
     model = clone(forecaster, safe=False)
@@ -222,7 +223,9 @@ def _forecast(
     figures = export.nixtla_figures(forecast, asked.levels)
     quantiles = None if asked.points is None else forecast.quantile(asked.points).to_numpy()
     notes = Notes.of(getattr(model, "notes_", ()))
-    return Steps(export.first_instants(forecast.index).array, figures, quantiles, notes=notes)
+    return SeriesResult(
+        export.first_instants(forecast.index).array, figures, quantiles, notes=notes
+    )
 
 
 def _assembled(
@@ -233,18 +236,19 @@ def _assembled(
     index = panel.past.index
     dates = export.first_instants(index[:0])
     dtype: Any = dates.dtype if isinstance(dates, pd.DatetimeIndex) else pd.Int64Dtype()
-    none = Steps(pd.array([None], dtype=dtype), np.full((1, len(names)), np.nan), None)
-    found: list[Steps] = []
-    for i, outcome in enumerate(outcomes):
-        instead = outcome.value or answer(panel[i], asked.steps, lent)
-        if isinstance(instead, str):
-            instead = none._replace(status=instead)
-        elif isinstance(instead, Answer):
-            instead = instead if asked.aggregate is None else instead.aggregated(asked.aggregate)
-            quantiles = None if asked.points is None else instead.quantiles(asked.points)
-            times, figures = instead.times.array, instead.figures(asked.levels)
-            instead = Steps(times, figures, quantiles, instead.status)
-        found.append(instead)
+    none = SeriesResult(pd.array([None], dtype=dtype), np.full((1, len(names)), np.nan), None)
+
+    def without_model(one: OneSeries) -> SeriesResult:
+        answered = answer(one, asked.steps, lent)
+        if isinstance(answered, str):
+            return none._replace(status=answered)
+        if asked.aggregate is not None:
+            answered = answered.aggregated(asked.aggregate)
+        quantiles = None if asked.points is None else answered.quantiles(asked.points)
+        figures = answered.figures(asked.levels)
+        return SeriesResult(answered.times.array, figures, quantiles, answered.status)
+
+    found = [outcome.value or without_model(panel[i]) for i, outcome in enumerate(outcomes)]
     times = [pd.Series(each.times).astype(dtype) for each in found]
     rows = np.repeat(np.arange(len(panel)), list(map(len, times)))
     figures = np.concatenate([none.figures[:0], *(each.figures for each in found)])

@@ -165,6 +165,7 @@ class ETS(_Smoothing):
         return mean, accumulated(weights, var * squares)
 
     def _simulated(self, steps: int) -> Array:
+        """Covariance (h, h) of simulated paths, in units of the fit."""
         errors = self._spread * generator(self.random_state).standard_normal((steps, 10_000))
         state = self._state()
         parts = [  # of which each takes a twentieth of the memory

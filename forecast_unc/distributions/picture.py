@@ -126,6 +126,7 @@ def check_actual(actual: pd.Series[float] | None, *forecasts: Steps) -> pd.Serie
 
 
 def _timed(name: str, series: pd.Series[float], forecast: Steps) -> pd.Series[float]:
+    """A Series of numbers with times of the kind that a forecast has, or an error."""
     series = check_is_series(series, name)
     numeric_values(series, name)
     check_times(name, series.index, forecast.index)

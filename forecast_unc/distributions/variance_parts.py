@@ -79,12 +79,13 @@ def averaged_parts(
     parts: Sequence[MakeParts], covs: Sequence[Array], weights: Array, cov: Array
 ) -> Parts:
     """Parts of an average by weights (k, h): the members', and what averaging quantiles changes."""
-    roots, made, pooled = np.sqrt(weights), [each() for each in parts], {}
-    for name in dict.fromkeys(name for each in made for name in each):
-        having = [i for i, each in enumerate(made) if name in each]
-        pooled[name] = joined(roots[having], [made[i][name] for i in having])
-    pooled["members"] = pooled.get("members", 0.0) + (cov - joined(roots, covs))
-    return pooled
+    roots, of_members = np.sqrt(weights), [make() for make in parts]
+    averaged: dict[str, Array] = {}
+    for name in dict.fromkeys(name for each in of_members for name in each):
+        having = [i for i, each in enumerate(of_members) if name in each]
+        averaged[name] = joined(roots[having], [of_members[i][name] for i in having])
+    averaged["members"] = averaged.get("members", 0.0) + (cov - joined(roots, covs))
+    return averaged
 
 
 def joined(roots: Array, matrices: Sequence[Array]) -> Array:

@@ -452,7 +452,8 @@ def _run(
     warm = [i for i, model in enumerate(models) if "refit" in model.can and len(shared[i]) > 1]
     fits = Parallel(n_jobs=n_jobs)(delayed(with_warnings)(plan.fit, models[i], at[0]) for i in warm)
     first = {i: model for i, (model, _) in zip(warm, fits, strict=True)}
-    warned, tasks = [one for _, those in fits for one in those], []
+    warned = [one for _, those in fits for one in those]
+    tasks = []
     for i, (model, (block, *rest)) in enumerate(zip(models, shared, strict=True)):
         fitted = copy.deepcopy(first.get(i))  # its first block changes it
         run = delayed(with_warnings)

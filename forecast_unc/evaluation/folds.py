@@ -147,9 +147,13 @@ class Plan:
         """Steps that are forecast, the first of which, the gap, are not scored."""
         return self.gap + self.steps
 
+    def _after(self, origin: int) -> slice:
+        """Positions of the steps that are forecast from an origin."""
+        return slice(origin + 1, origin + 1 + self.horizon)
+
     def fold(self, origin: int, start: int, exog_future: ExogFuture | None = None) -> Fold:
         """The fold of an origin, with the regressors as they are, or as they were forecast."""
-        index, after = self.y.index, slice(origin + 1, origin + 1 + self.horizon)
+        index, after = self.y.index, self._after(origin)
         if exog_future is None:
             return Fold(origin, start, None if self.exog is None else self.exog.iloc[after], None)
         future = exog_future(index[origin], index[after])
@@ -222,7 +226,7 @@ class Plan:
         self, name: str, forecast: Forecast, fold: Fold, *, refit: bool
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Rows of the frame and of the joint scores of one forecast."""
-        after = slice(fold.origin + 1, fold.origin + 1 + self.horizon)
+        after = self._after(fold.origin)
         times = self.y.index[after]
         if not forecast.index.equals(times):
             first, last = format_time(times, 0), format_time(times, -1)

@@ -54,6 +54,21 @@ class SARIMAX(Baseline):
     seasonal_order: tuple[int, int, int] = (0, 1, 1)
 
     def _learn(self, values: Array, exog: Array) -> float:
+        self._set_orders(int(np.isfinite(values).sum()), exog.shape[1])
+        self._center, self._unit = float(np.nanmean(values)), float(np.nanstd(values))
+        self._exog_center, self._exog_unit = exog.mean(axis=0), exog.std(axis=0)
+        flat = ~(self._exog_unit > 1e-12 * np.abs(exog).max(axis=0, initial=0.0))
+        if flat.any():
+            got = f"column {self.exog_columns_[int(flat.argmax())]!r} constant"
+            raise refusal("exog", "vary", got, "Leave it out: the level is learned without it.")
+        with quiet():
+            fit = self._model(values, exog).fit(disp=False, maxiter=100, cov_type="none")
+        self._params = np.asarray(fit.params, dtype=np.float64)
+        self.converged_ = bool(fit.mle_retvals["converged"])
+        return float(np.sqrt(self._params[-1])) * self._unit
+
+    def _set_orders(self, n_known: int, n_regressors: int) -> None:
+        """Orders with the season that they are for, or an error if values are too few for them."""
         p, d, q = self.order_ = _check_order("order", self.order)
         seasonal = _check_order("seasonal_order", self.seasonal_order)
         m = self.seasonal_period_ if any(seasonal) else 1
@@ -69,22 +84,10 @@ class SARIMAX(Baseline):
             remedy = "A lag is in one of the two polynomials."
             raise refusal("order", must, f"{self.order_}", remedy)
         self._least = d + D * m + max(p + P * m, q + Q * m) + 1
-        least = self._least + p + q + P + Q + exog.shape[1] + 2  # constant and variance
-        known = int(np.isfinite(values).sum())
-        if known < least:
+        least = self._least + p + q + P + Q + n_regressors + 2  # constant and variance
+        if n_known < least:
             must = f"have at least {least} values for these orders and regressors"
-            raise refusal("y", must, f"{known}", "Give more data, or fewer of them.")
-        self._center, self._unit = float(np.nanmean(values)), float(np.nanstd(values))
-        self._exog_center, self._exog_unit = exog.mean(axis=0), exog.std(axis=0)
-        flat = ~(self._exog_unit > 1e-12 * np.abs(exog).max(axis=0, initial=0.0))
-        if flat.any():
-            got = f"column {self.exog_columns_[int(flat.argmax())]!r} constant"
-            raise refusal("exog", "vary", got, "Leave it out: the level is learned without it.")
-        with quiet():
-            fit = self._model(values, exog).fit(disp=False, maxiter=100, cov_type="none")
-        self._params = np.asarray(fit.params, dtype=np.float64)
-        self.converged_ = bool(fit.mle_retvals["converged"])
-        return float(np.sqrt(self._params[-1])) * self._unit
+            raise refusal("y", must, f"{n_known}", "Give more data, or fewer of them.")
 
     def _regressors(self, exog: Array) -> Array | None:
         return (exog - self._exog_center) / self._exog_unit if exog.size else None

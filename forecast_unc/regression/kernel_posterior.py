@@ -161,8 +161,7 @@ class KernelPosterior:
             if factor.sign > 0:
                 change, _ = dtrtrs(factor.chol, normal, lower=1, trans=1)
             else:
-                data = np.sqrt(np.reshape(np.asarray(factor.error_var), (-1, 1))) * normal
-                data += self._prior_at_rows(factor, prior, prior_linear)
+                data = self._data_of_prior(factor, normal, prior, prior_linear)
                 change, _ = dpotrs(factor.chol, data, lower=1)
             weights[:m] += factor.sign * factor.scale * change[:m]
             weights[m:] += factor.sign * dgemm(1.0, factor.linear, change, trans_a=1)
@@ -179,16 +178,17 @@ class KernelPosterior:
         known = factor.error_var
         return not others and known is not None and bool(np.min(known) >= least)
 
-    def _prior_at_rows(self, factor: Factor, prior: PriorDraws | None, linear: Array) -> Array:
-        """Functions from the prior, weights (d + 1, n) of the linear part, at training rows."""
-        known = np.where(self.linear_var > 0.0, self.linear_var, np.inf)
-        values = np.asarray(factor.linear / known @ linear)
+    def _data_of_prior(
+        self, factor: Factor, normal: Array, prior: PriorDraws | None, linear: Array
+    ) -> Array:
+        """Values at training rows of functions from the prior, with normal errors, (r, n)."""
+        data = np.sqrt(np.reshape(np.asarray(factor.error_var), (-1, 1))) * normal
         if prior is not None:
             amplitude = factor.scale / float(np.sqrt(self.kernel_var))
-            values[: len(self.centers)] += amplitude * prior.at(
-                (self.centers / self.lengthscales).T
-            )
-        return values
+            data[: len(self.centers)] += amplitude * prior.at((self.centers / self.lengthscales).T)
+        known = np.where(self.linear_var > 0.0, self.linear_var, np.inf)
+        data += factor.linear / known @ linear
+        return np.asarray(data)
 
     @cached_property
     def on_few_centers(self) -> Self:

@@ -300,6 +300,29 @@ def test_mean_and_weights_are_multiples_of_the_sum(forecast):
     assert weighted.std.item() == pytest.approx(mean.std.item())
 
 
+def test_an_aggregate_says_what_it_is(monthly):
+    named, one = Forecast(monthly.index, monthly.mean, monthly.cov, name="co2"), monthly[:1]
+    largest = named.aggregate("max")
+    assert largest.aggregated == largest[:1].aggregated == "maximum of 6 steps"
+    assert "maximum of 6 steps" in repr(largest)
+    assert "<b>Forecast of co2, maximum of 6 steps</b>" in largest._repr_html_()
+    assert largest.plot().get_ylabel() == "co2, maximum of 6 steps"
+    assert named.aggregated is one.aggregate("sum").aggregated is None
+    sums = named.aggregate("sum", "QS", partial="keep")
+    assert sums.aggregated == "sum of steps by QS"
+    twice = sums.aggregate([1.0] * len(sums))
+    assert twice.aggregated == f"weighted sum of {len(sums)} steps, each a sum of steps by QS"
+
+
+@pytest.mark.parametrize("times", [pd.date_range("2024-01-01", periods=3), pd.RangeIndex(3)])
+@pytest.mark.parametrize("end", [np.timedelta64(2, "D"), pd.Timedelta("2D")])
+def test_durations_are_no_keys(times, end):
+    ahead = Forecast(times, np.ones(3), np.eye(3))
+    for key in (slice(None, end), slice(end, None), slice(None, None, end)):
+        with pytest.raises(KeyError, match="must pick steps"):
+            ahead[key]
+
+
 def test_aggregates_are_those_of_the_paths(monthly):
     n, weights = 40_000, np.array([1.0, -2.0, 0.0, 0.5, 0.0, 1.0])
     paths = monthly.sample(n, random_state=2).to_numpy()

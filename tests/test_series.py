@@ -8,6 +8,7 @@ import pytest
 
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc._checks import check_steps, check_whole
+from forecast_unc.errors import InvalidArgument
 from forecast_unc.forecasting.choose.arguments import as_lags
 from forecast_unc.series.exog import check_aligned
 from forecast_unc.series.times import (
@@ -212,6 +213,12 @@ def test_other_than_numbers_is_refused(y, dtype):
         TypeError, match=rf"y must be numeric; got dtype ({dtype}).*Convert it with pd\.to_numeric"
     ):
         MODEL.fit(y)
+
+
+def test_durations_are_refused_with_their_seconds():
+    with pytest.raises(InvalidArgument) as caught:
+        MODEL.fit(pd.Series(pd.to_timedelta(range(30), "min")))
+    assert caught.value.remedy == "Convert it with y.dt.total_seconds()."
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,10 @@ class Steps(Protocol):
         """Name of the series."""
 
     @property
+    def aggregated(self) -> str | None:
+        """What an aggregate is, in words; None of steps."""
+
+    @property
     def mean(self) -> pd.Series[float]:
         """Mean of each step."""
 
@@ -144,8 +148,14 @@ def plotly_figure(
         figure.add_scatter(x=times, y=band["upper"].array, **fill, **hidden)
     mean = forecast.mean.array
     figure.add_scatter(x=times, y=mean, name="forecast", line={"color": "#0072B2"})
-    figure.update_layout(yaxis_title=_series_name(forecast))
+    named = described(_series_name(forecast), forecast.aggregated)
+    figure.update_layout(yaxis_title=named)
     return figure
+
+
+def described(name: Any, aggregated: str | None) -> Any:
+    """Name of a series, and what is forecast of it, if that is an aggregate."""
+    return name if aggregated is None else ", ".join(map(str, filter(None, [name, aggregated])))
 
 
 def first_instants(times: pd.Index[Any]) -> pd.Index[Any]:

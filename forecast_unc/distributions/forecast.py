@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from numbers import Real
@@ -45,6 +46,8 @@ from forecast_unc.distributions.variance_parts import (
 )
 from forecast_unc.series.times import format_time, group_weights, positions
 from forecast_unc.series.values import check_is_series, numeric_values
+
+_AGGREGATES = {"max": "maximum", "min": "minimum"}
 
 
 class Share(NamedTuple):
@@ -164,7 +167,9 @@ class Forecast:
 
     def __repr__(self) -> str:
         steps = counted(len(self), "step")
-        return f"Forecast(name={self.name!r}, {self._label(0)} to {self._label(-1)}, {steps})"
+        what = f"{self.aggregated}, " if self.aggregated else ""
+        times = f"{self._label(0)} to {self._label(-1)}"
+        return f"Forecast(name={self.name!r}, {what}{times}, {steps})"
 
     @property
     def index(self) -> pd.Index[Any]:
@@ -175,6 +180,11 @@ class Forecast:
     def name(self) -> Any:
         """Name of the series."""
         return self._prediction.name
+
+    @property
+    def aggregated(self) -> str | None:
+        """What each value is after :meth:`aggregate`, such as "maximum of 24 steps"; or None."""
+        return self._prediction.aggregated
 
     @property
     def propagation(self) -> str | tuple[str, ...] | None:
@@ -540,7 +550,8 @@ class Forecast:
                 remedy = "It is as good as certain: take fewer steps, or the sum."
                 raise refusal("how", "leave what is uncertain", f"{got}, as at a bound", remedy)
             way = self._prediction.propagation
-            return self._of(labels, Prediction(joint, self.name, way))
+            made = Prediction(joint, self.name, way, aggregated=self._aggregated(how, freq))
+            return self._of(labels, made)
         with np.errstate(over="ignore", invalid="ignore"):
             cov = mapped(matrix, self._joint.cov)
             wrong = ~np.isfinite(matrix @ self._joint.mean + cov.diagonal())
@@ -549,7 +560,17 @@ class Forecast:
             got = f"a variance of {cov[at, at]:g} at {format_time(labels, at)}"
             raise refusal("how", must, got, "Divide the series by a constant.")
         _checks.check_positive(cov, lambda i: format_time(labels, i))
-        return self._of(labels, self._prediction.combined(matrix))
+        made = self._prediction.combined(matrix)
+        return self._of(labels, replace(made, aggregated=self._aggregated(how, freq)))
+
+    def _aggregated(self, how: object, freq: str | None) -> str | None:
+        """What an aggregate of these steps is, in words."""
+        if freq is None and len(self) == 1:
+            return self.aggregated
+        name = _AGGREGATES.get(how, how) if isinstance(how, str) else "weighted sum"
+        steps = counted(len(self), "step") if freq is None else f"steps by {freq}"
+        each = f", each a {self.aggregated}" if self.aggregated else ""
+        return f"{name} of {steps}{each}"
 
     def condition(self, observed: pd.Series[float]) -> Self:
         r"""Return the forecast of the remaining steps once some values are known.
@@ -584,7 +605,8 @@ class Forecast:
         if not at.size:
             return self
         joint = condition(self._joint, at, values, self._label)
-        return self._of(self._index.delete(np.sort(at)), Prediction(joint, self.name))
+        made = Prediction(joint, self.name, aggregated=self.aggregated)
+        return self._of(self._index.delete(np.sort(at)), made)
 
     def interval(self, coverage: float = 0.9) -> pd.DataFrame:
         """Return the central interval of each step: columns ``lower`` and ``upper``, in units of y.

@@ -18,7 +18,7 @@ import pandas as pd
 from sklearn import get_config
 
 from forecast_unc._notes import kind_of
-from forecast_unc.distributions.export import Steps
+from forecast_unc.distributions.export import Steps, described
 from forecast_unc.distributions.picture import fan
 from forecast_unc.series.calendar import seasonal_periods
 
@@ -68,7 +68,8 @@ def forecast_card(forecast: Explained) -> str:
     said = _made_by(forecast)
     if forecast.propagation is not None:
         said += f" Propagation: {', '.join(np.atleast_1d(forecast.propagation))}."
-    return card(kind="Forecast", of=forecast.name, said=said, **_ahead(forecast))
+    named = described(forecast.name, forecast.aggregated)
+    return card(kind="Forecast", of=named, said=said, **_ahead(forecast))
 
 
 def model_card(model: Any) -> str | None:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from forecast_unc._checks import check_coverages, check_truth, refusal
 from forecast_unc._typing import Array, Axes, Flags
-from forecast_unc.distributions.export import Steps, first_instants
+from forecast_unc.distributions.export import Steps, described, first_instants
 from forecast_unc.series.times import index_kind
 from forecast_unc.series.values import check_is_series, numeric_values
 
@@ -81,7 +81,7 @@ def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: St
             ax.plot(times[alone], values[alone], ".", color=gray(ax, 0.3), ms=4)
         name, unit = history.name if name is None else name, history.attrs.get("unit")
     if not ax.get_ylabel():
-        ax.set_ylabel(with_unit(name, unit))
+        ax.set_ylabel(with_unit(described(name, forecast.aggregated), unit))
     return ax
 
 

@@ -35,6 +35,7 @@ class Prediction:
     members: tuple[Member, ...] = ()  # those with a weight at some step
     disagreement: bool = False  # whether what these disagree about is in the bands
     before: Prediction | None = None  # it without calibration, bounds and rounding
+    aggregated: str | None = None  # what each step is, such as "maximum of 24 steps"
 
     def __len__(self) -> int:
         return len(self.joint)
@@ -71,7 +72,7 @@ class Prediction:
         """That of a calibrated, bounded or rounded joint: itself, if the joint is its own."""
         if joint is self.joint:
             return self
-        return Prediction(joint, self.name, self.propagation, self.model, before=self)
+        return replace(self, joint=joint, members=(), disagreement=False, before=self)
 
     def uncalibrated(self) -> Prediction:
         """That of the bands before; of an average of calibrated ones that of those."""
@@ -142,6 +143,7 @@ def average(
         return used[0].prediction
     longest = max(members, key=len)
     name = longest.name if all(own.name == longest.name for own in members) else None
+    kinds = {own.aggregated for own in members}
     ways = {member.prediction.propagation for member in used}
     each = tuple(way for member in used for way in member.prediction.propagations or ("other",))
     joint = averages.average(
@@ -151,4 +153,5 @@ def average(
     )
     way = ways.pop() if len(ways) == 1 else each
     made = Prediction(joint, name, way, members=used, disagreement=disagreement)
+    made = replace(made, aggregated=kinds.pop() if len(kinds) == 1 else None)
     return made.checked(label)

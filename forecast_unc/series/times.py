@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from pandas.errors import OutOfBoundsDatetime, OutOfBoundsTimedelta
 from pandas.tseries.frequencies import to_offset
 from pandas.tseries.offsets import CustomBusinessDay, Day, Tick
 
-from forecast_unc._checks import check_choice, first_true, frozen, refusal
+from forecast_unc._checks import check_choice, first_true, frozen, is_whole, refusal
 from forecast_unc._text import counted
 from forecast_unc._typing import Array, Positions
 from forecast_unc.errors import ArgumentError
@@ -509,8 +509,12 @@ def positions(index: pd.Index[Any], key: Any) -> slice | Positions:
     try:
         if not isinstance(key, slice):
             where = index.get_loc(key)  # of unique, increasing times a slice or a position
-        elif not all(end is None or isinstance(end, Integral) for end in (key.start, key.stop)):
+        elif any(isinstance(end, np.timedelta64) for end in (key.start, key.stop)):
+            where = slice(0)  # a duration, which is an integer to numpy
+        elif not all(end is None or is_whole(end) for end in (key.start, key.stop)):
             where = index.slice_indexer(key.start, key.stop, key.step)
+        if isinstance(where, slice):
+            where.indices(len(index))
     except (KeyError, TypeError, ValueError, pd.errors.InvalidIndexError):
         where = slice(0)
     where = where if isinstance(where, slice) else slice(where, where + 1)

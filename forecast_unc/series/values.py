@@ -88,6 +88,8 @@ def numeric_values(y: pd.Series[Any], name: str = "y") -> Array:
     real = types.is_integer_dtype(y.dtype) or types.is_float_dtype(y.dtype)
     if not real and (len(y) or types.is_complex_dtype(y.dtype)):
         remedy = f"Convert it with pd.to_numeric({name}), truth values with {name}.astype(float)."
+        if types.is_timedelta64_dtype(y.dtype):  # to_numeric would count its own units
+            remedy = f"Convert it with {name}.dt.total_seconds()."
         raise refusal(name, "be numeric", f"dtype {y.dtype}", remedy, TypeError)
     return y.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 

@@ -335,6 +335,23 @@ def test_a_panel_is_printed_with_the_digits_that_tell_its_intervals_apart(folder
     assert min(lengths[:2]) > 8 >= max(lengths[2:])  # each row has its own digits
 
 
+def test_series_of_too_few_values_are_counted_beside_those_that_fail(folder, capsys):
+    first = pd.read_csv("shops.csv")[:12].assign(shop="a")
+    short = [first[:3].assign(shop=f"short {i}") for i in range(6)]
+    flat = first.assign(shop="flat", y=3.0)
+    every = pd.concat([*short, flat, first], ignore_index=True)
+    command = ["forecast", "few.csv", "--id", "shop", "--steps", "2", "--lags", "1"]
+    for names, code in (("flat", 1), ("", 0)):
+        every[(every["shop"] != "flat") | (names == "flat")].to_csv("few.csv", index=False)
+        assert main(command) == code
+        lines = capsys.readouterr().err.splitlines()
+        n = 7 + code
+        assert (
+            f"forecast-unc: 6 of {n} series have too few values for the model, see status" in lines
+        )
+        assert len(lines) == 1 + code
+
+
 def test_series_that_fail_are_rows_and_an_exit_code(folder, capsys):
     frame = pd.read_csv("shops.csv")
     frame.drop(index=N + 5).to_csv("gaps.csv", index=False)

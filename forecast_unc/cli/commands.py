@@ -386,6 +386,8 @@ def _forecast_panel(options: Any) -> int:
     noted = series.loc[series["notes"] != "", [options.id, "notes"]]
     for name, note in noted.itertuples(index=False):
         say(f"{name}: {notes_text(note)}")
+    if few := int((series["error"].isna() & (series["status"] != "ok")).sum()):
+        say(f"{few} of {len(series)} series have too few values for the model, see status")
     failures = series.loc[series["error"].notna(), [options.id, "error"]]
     return _report_failures(failures, len(series), "forecast by the model, see status")
 

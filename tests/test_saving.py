@@ -716,6 +716,9 @@ FORGED = [
     ("regressor", {"History": None}),
     ("exog_lags", 10**8),
     ("weight", "1"),
+    ("scale", 1e300),
+    ("scale", -1.0),
+    ("shift", 1e300),
 ]
 
 
@@ -733,7 +736,10 @@ def test_fields_beyond_their_type_or_range_are_refused(whole, tmp_path):
             parts = ensemble(forged)
             if field not in parts:
                 (model,) = parts["models"]
-                parts = dict(model["dict"])["specification"]["Specification"]
+                learned = dict(model["dict"])
+                parts = learned["specification"]["Specification"]
+                scaled = learned["differencing"]["Differencing"]
+                parts = scaled if field in scaled and field not in parts else parts
             parts[field] = {"tuple": value} if isinstance(value, list) else value
             saving._write(tmp_path / "m.npz", saving._sealed(forged, arrays))
             with pytest.raises(ArgumentError, match="Save it again"):

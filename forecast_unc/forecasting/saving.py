@@ -33,7 +33,7 @@ from pandas.tseries.frequencies import to_offset
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from forecast_unc._checks import check_path, refusal
+from forecast_unc._checks import FARTHEST, check_path, refusal
 from forecast_unc._files import whole_file
 from forecast_unc._typing import Array
 from forecast_unc._version import __version__
@@ -300,6 +300,7 @@ def _ensemble(
             raise Unreadable("whose series is not as long as its index")
     for model in models:
         _check_within(model["specification"], len(learned.y))
+        _check_scale(model.get("differencing"))
     others = all(_fits(rest[name], hint) for name, hint in _hints(Ensemble) if name in rest)
     if not models or not others:
         raise Unreadable("whose models or rules are of another kind")
@@ -317,6 +318,14 @@ def _check_within(specification: Any, n: int) -> None:
     periods = vars(specification).get("periods") or (vars(specification).get("period", 1),)
     if not 1 <= min(periods) <= max(periods) <= LONGEST:
         raise Unreadable(f"whose season is not of 1 to {LONGEST:,} steps")
+
+
+def _check_scale(differencing: Any) -> None:
+    """Raise unless variances of levels, in squares of the scale, fit a float."""
+    if isinstance(differencing, Differencing):
+        shift, scale = abs(float(differencing.shift)), float(differencing.scale)
+        if not (0.0 < scale <= FARTHEST and shift <= FARTHEST):
+            raise Unreadable(f"whose changes are not scaled by numbers up to {FARTHEST:g}")
 
 
 def _index_of(name: str, index: pd.Index[Any]) -> dict[str, Any]:

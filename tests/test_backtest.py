@@ -14,7 +14,7 @@ from forecast_unc.evaluation.backtest import _LOSSES
 from forecast_unc.evaluation.folds import OWN_NAME, Contender
 from forecast_unc.evaluation.significance import diebold_mariano
 from forecast_unc.series.times import InterpolatedWarning, future_index
-from tests.cases import case
+from tests.named_case import case
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from forecast_unc import (
     load_model,
 )
 from forecast_unc.distributions.joint import Diverged
-from tests.cases import case
+from tests.named_case import case
 
 GP = GPRegressor(lengthscales=3.0, noise_std=0.5)
 LEVELS, CHANGES = Forecaster(GP, lags=2), Forecaster(GP, lags=1, differences=1)

@@ -16,7 +16,7 @@ from forecast_unc.cli.commands import forecast
 from forecast_unc.cli.mending import options_of, typed
 from forecast_unc.cli.reading import read_panel, read_series
 from forecast_unc.errors import InvalidArgument
-from tests.cases import case
+from tests.named_case import case
 from tests.shell import refused
 
 CASES = Path(__file__).parent / "cases"

@@ -26,7 +26,7 @@ from forecast_unc import (
     forecast_panel,
     scores,
 )
-from tests.cases import case
+from tests.named_case import case
 
 X = np.linspace(-1.0, 1.0, 30)[:, None]
 Y = pd.Series(np.arange(20.0) % 7, pd.date_range("2020", periods=20, freq="D"))

@@ -12,7 +12,7 @@ from forecast_unc.errors import InvalidArgument
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.times import UnevenTimesError, epoch_unit
 from forecast_unc.series.values import check_is_series
-from tests.cases import case
+from tests.named_case import case
 
 pa = pytest.importorskip("pyarrow")
 

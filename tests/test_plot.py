@@ -12,7 +12,7 @@ import pytest
 
 from forecast_unc import Forecast, backtest, baselines, plot, scores
 from forecast_unc.errors import ArgumentError
-from tests.cases import case
+from tests.named_case import case
 
 STEPS = 8
 INDEXES = {

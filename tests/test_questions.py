@@ -11,7 +11,7 @@ from forecast_unc.distributions.condition import probability_within, reach_of_al
 from forecast_unc.distributions.forecast import prediction_of
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.regression.kernels import lower_root
-from tests.cases import case
+from tests.named_case import case
 
 H = 6
 INDEX = pd.date_range("2026-10-01", periods=H, freq="MS")

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
-from forecast_unc.cli.dates import formats, read_periods, starts
+from forecast_unc.cli.dates import formats, part_of_date, read_periods, starts
 from forecast_unc.series.times import epoch_unit
 from forecast_unc.series.values import MONTHS
 
@@ -20,23 +20,7 @@ _SEPARATORS = ("\t", ";", "|", ",")
 _FIRST_LINES = 300
 _MOST_COLUMNS = 100  # that are looked at
 _MOST_END = 30  # lines below a table
-# Words that begin the names of columns of parts of a date.
-_NAMED = {
-    "year": r"y(ea)?rs?$|jahr|ann[eé]e|a[nñ]o|anno|jaar|rok|år",
-    "month": r"m(on)?th?s?$|mnth|mo$|monat|mois|mes$|mese|maand|month",
-    "quarter": r"q(tr|uarter)?s?$|quartal|trimest",
-    "week": r"w(ee)?ks?$|kw$|woche|semaine|isoweek|week",
-    "day_of_year": r"doy$|yday$|day_?of_?year|julian",
-    "day": r"d(ay)?s?$|dom$|tag$|jour|d[ií]a",
-    "hour": r"h(ou)?r_?(min)?s?$|hh$|he$|stunde|heure|hora|hour",
-}
 _NUMBER = re.compile(r"[^A-Za-z]*\d[^A-Za-z]*")
-
-
-def part_of_date(name: object) -> str:
-    """The part of a date that a column's name means, or ""."""
-    word = str(name).strip().lower()
-    return next((part for part, pattern in _NAMED.items() if re.match(pattern, word)), "")
 
 
 def layout(content: bytes, sep: str, comment: str | None) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import importlib
 import re
-import shlex
 import sys
 import warnings
 from collections.abc import Mapping
@@ -18,7 +17,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from pandas.api.types import (
-    is_datetime64_any_dtype,
     is_float_dtype,
     is_integer_dtype,
     is_numeric_dtype,
@@ -27,11 +25,17 @@ from pandas.api.types import (
 from forecast_unc._checks import first_true, refusal
 from forecast_unc._files import whole_file
 from forecast_unc._typing import Array
-from forecast_unc.cli.dates import ambiguous, formats, parsed_as, read_periods, starts
+from forecast_unc.cli.dates import (
+    JOINED,
+    converted,
+    from_one,
+    from_parts,
+    part_of_date,
+    with_hours,
+)
 from forecast_unc.cli.layout import (
     layout,
     month_text,
-    part_of_date,
     time_columns,
     value_columns,
     wide_columns,
@@ -43,7 +47,6 @@ from forecast_unc.errors import InvalidArgument
 from forecast_unc.series.times import (
     AT_CLOCK_CHANGE,
     UnevenTimesError,
-    epoch_unit,
     format_time,
     future_index,
     on_grid,
@@ -51,17 +54,6 @@ from forecast_unc.series.times import (
 )
 from forecast_unc.series.values import native
 
-_PARTS = ("year", "month", "day", "hour", "minute", "second")
-_MOST_OF_YEAR = {"quarter": 4, "week": 53, "day_of_year": 366}
-_UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # since 1970, by the second
-_OF_DIGITS = {  # dates of digits alone: how many, and how they are written with dashes
-    "%Y%m%d": (8, "%Y-%m-%d"),
-    "%Y%m": (6, "%Y-%m"),
-    "%Y%m%d%H": (10, "%Y-%m-%d %H:00"),
-    "%Y%m%d%H%M": (12, "%Y-%m-%d %H:%M"),
-    "%Y%m%d%H%M%S": (14, "%Y-%m-%d %H:%M:%S"),
-}
-_JOINED = "ds"  # name of times that are made of several columns
 _LONGEST_CELL = 500  # characters
 # Numbers that stand for a missing value in files of sensors and weather services.
 _SENTINELS = {-99.0, -99.9, -99.99, -200.0, -999.0, -999.9, -999.99, -9999.0, -9999.9,
@@ -529,20 +521,20 @@ class _Table:
         columns = [self.column("--time", name) for name in self.options.time]
         for column in columns:
             self._check_cells("--time", column)
-        return _converted(self._times(columns), self.options)
+        return converted(self._times(columns), self.options)
 
     def _times(self, columns: list[pd.Series[Any]]) -> pd.Index[Any]:
         if len(columns) == 1:
-            return _from_one(self, columns[0])
+            return from_one(self, columns[0])
         if all(is_numeric_dtype(column.dtype) for column in columns):
-            return _from_parts(self, columns)
+            return from_parts(self, columns)
         date, *others = columns
         clock = others[0]
         is_clock = re.match(r"(?i)time|zeit", str(clock.name)) or part_of_date(clock.name) == "hour"
         if is_integer_dtype(clock.dtype) and (is_clock or clock.max() <= 24) and len(others) == 1:
-            return _with_hours(self, _from_one(self, date), others[0])
+            return with_hours(self, from_one(self, date), others[0])
         text = pd.concat(columns, axis=1).astype(str).agg(" ".join, axis=1)
-        return _from_one(self, text.rename(_JOINED))
+        return from_one(self, text.rename(JOINED))
 
     def id_column(self, times: pd.Index[Any]) -> str | None:
         """A column of text by which rows of the same time differ."""
@@ -612,7 +604,7 @@ def _is_numbered(frame: pd.DataFrame) -> bool:
 
 def time_column(options: Any) -> str:
     """Name of the times in a result."""
-    return _JOINED if len(options.time) > 1 else str(options.time[0])
+    return JOINED if len(options.time) > 1 else str(options.time[0])
 
 
 def _named_times(options: Any) -> str:
@@ -770,329 +762,6 @@ def chance(p: float) -> str:
     """A probability with four digits; 0 and 1 are those that are so exactly."""
     shown = f"{p:.4f}" if 0 < p < 1 else f"{p:g}"
     return {"0.0000": "<0.0001", "1.0000": ">0.9999"}.get(shown, shown)
-
-
-def _from_parts(table: _Table, columns: list[pd.Series[Any]]) -> pd.Index[Any]:
-    """Times from numbers: year, month and so on in this order, or year and quarter, week, day."""
-    names = [str(column.name) for column in columns]
-    if len(names) > len(_PARTS):
-        must = f"name at most {len(_PARTS)} columns, {', '.join(_PARTS)}"
-        raise refusal("--time", must, str(len(names)), "Leave some out.")
-    second = part_of_date(names[1]) if len(names) == 2 else ""
-    second = second if second in _MOST_OF_YEAR else "month"
-    parts = pd.concat(columns, axis=1).set_axis(_PARTS[: len(names)], axis=1)
-    wrong = (parts % 1 != 0).any(axis=1) | ~parts["year"].between(1000, 9999)  # NaN too
-    if second in _MOST_OF_YEAR:
-        wrong |= ~parts["month"].between(1, _MOST_OF_YEAR[second])
-    numbers = parts["month"].where(~wrong, 1).astype(int)
-    years = parts["year"].where(~wrong, 2000).astype(int)
-    whole = parts.assign(year=years, month=numbers)
-    if second == "quarter":
-        whole = whole.assign(month=3 * numbers - 2)
-    if second in ("month", "quarter"):
-        whole = whole.where(~wrong, 0).astype(int).assign(day=parts.get("day", 1))
-        late = whole.pop("hour") if "minute" not in whole and "hour" in whole else None
-        dates = pd.to_datetime(whole, errors="coerce")
-        if late is not None:  # 24 is the end of a day
-            dates += pd.to_timedelta(late.where(late.between(0, 24)), unit="h")
-    else:
-        form, last = ("%G-%V-%u", "-1") if second == "week" else ("%Y-%j", "")
-        text = years.astype(str) + "-" + numbers.astype(str).str.zfill(2) + last
-        dates = pd.to_datetime(text, format=form, errors="coerce")
-    wrong |= dates.isna()
-    if wrong.any():
-        row = int(wrong.to_numpy().argmax())
-        given = ", ".join(f"{value:g}" for value in parts.iloc[row])
-        kind = f"{', '.join(parts.columns)}, in this order"
-        if second != "month":
-            kind = f"years and {second.replace('_', ' ')}s"
-        got = f"{given} in columns {', '.join(map(repr, names))} {table.place(row)}"
-        remedy = "Name the columns in the order of these."
-        if "year" in parts and table.frame[names[0]].isna()[wrong].all() and _at_end(wrong):
-            raise FileError(
-                "--time", f"hold {kind}", got, "Pass {}.", {"skip_end": int(wrong.sum())}
-            )
-        raise refusal("--time", f"hold {kind}", got, remedy)
-    times = pd.DatetimeIndex(dates, name=_JOINED)
-    return times.to_period("Q") if second == "quarter" else times
-
-
-def _at_end(wrong: pd.Series[bool]) -> bool:
-    """Whether the last rows are wrong and no others."""
-    return bool(wrong.to_numpy()[-int(wrong.sum()) :].all())
-
-
-def _with_hours(table: _Table, days: pd.Index[Any], hours: pd.Series[Any]) -> pd.Index[Any]:
-    """Dates and hours of the day, from 0 or to 24, or clocks such as 1330."""
-    largest = hours.max()
-    clocks = hours if largest > 24 else 100 * hours
-    wrong = ~clocks.between(0, 2400) | (clocks % 100 >= 60)
-    if wrong.any() or not isinstance(days, pd.DatetimeIndex):
-        row = int(wrong.to_numpy().argmax())
-        got = f"{hours[row]} in column {hours.name!r} {table.place(row)}"
-        raise refusal("--time", "hold dates and hours from 0 to 24", got, "Correct the hour.")
-    minutes = 60 * (clocks // 100) + clocks % 100
-    return (days + pd.to_timedelta(minutes.to_numpy(), unit="min")).rename(_JOINED)
-
-
-def _of_numbers(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
-    """Times from numbers: epochs and the like by --time-unit, else whole numbers that count."""
-    unit, name = table.options.time_unit, str(column.name)
-    place = f"in column {name!r}"
-    if unit is None and is_integer_dtype(column.dtype):
-        index: pd.Index[Any] = pd.Index(column)
-        found, text = epoch_unit(index), column.astype(str)
-        for form, (digits, dashed) in _OF_DIGITS.items():
-            dates = pd.to_datetime(text, format=form, errors="coerce")
-            if (text.str.len() == digits).all() and dates.notna().all():
-                must = "hold dates with dashes, or whole numbers that count"
-                advice = f"Write {dates[0]:{dashed}}, or pass {{}}."
-                got = f"{text[0]} {place}"
-                raise FileError("--time", must, got, advice, {"date_format": form})
-        if not found and column.between(25_000, 75_000).all() and len(column) > 1:
-            found = "excel"  # 1968 to 2105
-        if not found and (text.str.len() == 10).all() and column.is_unique:
-            found = (
-                "s"
-                if (column.diff().abs() >= 1).sum() and column.between(10**9, 4 * 10**9).all()
-                else ""
-            )
-        if not found:
-            return index
-        date = format_time(_by_unit(column[:1].astype(float), found), 0)
-        got = f"{column[0]} {place} {table.place(0)}, as if of {date}"
-        must = "hold dates, or whole numbers that count"
-        also = "Pass --time-unit count if they count."
-        raise FileError("--time", must, got, "Pass {}.", {"time_unit": found}, also)
-    values = column.astype(float)
-    if unit is None:
-        found, low, high = "", values.min(), values.max()
-        if low >= 1700 and high < 2200:
-            found = "year"
-        elif low >= 25_000 and high < 75_000:
-            found = "excel"
-        else:
-            found = next(
-                (u for u, size in _UNITS.items() if 1e8 * size <= low and high < 4.1e9 * size), ""
-            )
-        wrong = column.isna()
-        if wrong.any() and _at_end(wrong) and wrong.sum() + 3 < len(wrong):
-            got = f"none {place} {table.place(int(wrong.argmax()))}"
-            raise FileError(
-                "--time",
-                "hold dates or whole numbers",
-                got,
-                "Pass {}.",
-                {"skip_end": int(wrong.sum())},
-            )
-        row = int((column % 1 != 0).argmax())
-        got = f"{column.tolist()[row]!r} {place} {table.place(row)}"
-        if found and not wrong.any():
-            raise FileError(
-                "--time", "hold dates or whole numbers", got, "Pass {}.", {"time_unit": found}
-            )
-        raise refusal("--time", "hold dates or whole numbers", got, "Write dates as 2024-01-31.")
-    if unit == "count":
-        wrong = column % 1 != 0
-        if wrong.any():
-            row = int(wrong.to_numpy().argmax())
-            got = f"{column.tolist()[row]!r} {place} {table.place(row)}"
-            raise refusal("--time", "hold whole numbers", got, "Number the rows.")
-        return pd.Index(column.astype(np.int64))
-    if values.isna().any():
-        row = int(values.isna().to_numpy().argmax())
-        raise refusal(
-            "--time", "hold a time in each row", f"none {place} {table.place(row)}", "Fill it in."
-        )
-    try:
-        return _by_unit(values if not is_integer_dtype(column.dtype) else column, unit)
-    except (ValueError, OverflowError) as error:
-        got = f"{column.tolist()[0]!r} {place}"
-        raise refusal("--time-unit", "suit the times", got, "Pass another.") from error
-
-
-def _by_unit(column: pd.Series[Any], unit: str) -> pd.DatetimeIndex:
-    """Times of numbers of a unit since 1970, of days of spreadsheets, or of years."""
-    name = column.name
-    if unit in _UNITS:
-        if is_integer_dtype(column.dtype):
-            return pd.DatetimeIndex(
-                column.to_numpy(np.int64).astype(f"datetime64[{unit}]"), name=name
-            )
-        thousandths = (column * (1000 / _UNITS[unit])).round()  # a float has no finer ones
-        return pd.DatetimeIndex(thousandths.to_numpy(np.int64).astype("datetime64[ms]"), name=name)
-    if unit == "excel":
-        seconds = (column.astype(float) * 86400).round().to_numpy(np.int64)
-        start = np.datetime64("1899-12-30", "s")
-        return pd.DatetimeIndex(start + seconds.astype("timedelta64[s]"), name=name)
-    years = np.floor(column.to_numpy(dtype=np.float64) + 1e-3)
-    numbers = column.to_numpy(dtype=np.float64)
-    months = np.round((numbers - years) * 12 - _MIDDLE * _is_middle(column)).astype(int)
-    index = pd.DatetimeIndex(
-        (12 * (years.astype(int) - 1970) + months).astype("datetime64[M]").astype("datetime64[s]"),
-        name=name,
-    )
-    if not index.is_unique:
-        remedy = "Name the columns of year and month, or write dates."
-        raise refusal(
-            "--time-unit", "be year for times of months or longer", "shorter ones", remedy
-        )
-    return index
-
-
-_MIDDLE = 0.5  # of a month, as of 1958.2027 for March
-
-
-def _is_middle(column: pd.Series[Any]) -> bool:
-    """Whether decimal years are of the middles of months."""
-    twelfths = column.to_numpy(dtype=np.float64) * 12 % 1
-    return bool(((twelfths > 0.25) & (twelfths < 0.75)).all())
-
-
-def _converted(times: pd.Index[Any], options: Any) -> pd.Index[Any]:
-    """Times in the zone of --zone, or as the periods of --to-period."""
-    if options.zone is None and options.to_period is None:
-        return times
-    if not isinstance(times, pd.DatetimeIndex):
-        option = "--to-period" if options.zone is None else "--zone"
-        raise refusal(option, "be left out for times that are no dates", "one", "Leave it out.")
-    if options.zone is not None:
-        try:
-            times = times.tz_convert(options.zone) if times.tz else _local(times, options.zone)
-        except (ValueError, KeyError) as error:
-            got = f"{options.zone}: {str(error).splitlines()[0]}"
-            remedy = "Name another, such as Europe/Berlin or UTC."
-            raise refusal("--zone", "be a time zone that has these times", got, remedy) from error
-    if options.to_period is None:
-        return times
-    try:
-        periods: pd.PeriodIndex = times.tz_localize(None).to_period(options.to_period)
-    except ValueError as error:
-        remedy = "M is for months, Q quarters, Y years, W weeks, D days, h hours."
-        got = repr(options.to_period)
-        raise refusal("--to-period", "be a period of pandas", got, remedy) from error
-    return periods
-
-
-def _local(times: pd.DatetimeIndex, zone: str) -> pd.DatetimeIndex:
-    """Local times in their zone; of an hour that is there twice the first is of summer."""
-    newest_first = len(times) > 1 and times[0] > times[-1]
-    twice = times.duplicated(keep="last" if not newest_first else "first")
-    return times.tz_localize(zone, ambiguous=twice)
-
-
-def _from_one(table: _Table, column: pd.Series[Any]) -> pd.Index[Any]:
-    """Times from one column: dates of one format, quarters, or numbers."""
-    options, name = table.options, str(column.name)
-    place = f"in column {name!r}"
-    if is_datetime64_any_dtype(column.dtype):
-        return pd.DatetimeIndex(column)
-    if isinstance(column.dtype, pd.PeriodDtype):
-        return pd.PeriodIndex(column)
-    form: str | None = options.date_format
-    text = column.astype(str).str.strip().fillna("")
-    if is_numeric_dtype(column.dtype) and form is None:
-        return _of_numbers(table, column)
-    if is_integer_dtype(column.dtype) and form is not None:
-        # a number has lost the zero of a day such as 01012024
-        text = text.str.zfill(len(pd.Timestamp("2000-01-01").strftime(form)))
-    if form is None and (periods := read_periods(text)) is not None:
-        return periods
-    text = starts(text) if form is None else text
-    offsets = text.str.extract(r":\d\d\S*?\s?([+-]\d\d:?\d\d)$")[0].dropna().unique()
-    if len(offsets) > 1:
-        if options.zone is not None:
-            return pd.DatetimeIndex(pd.to_datetime(text, utc=True, errors="coerce"), name=name)
-        got = f"{offsets[0]} and {offsets[1]} {place}"
-        advice = (
-            "Write all times in UTC, such as 2024-01-31T12:00Z, or pass {} or their zone, such as "
-        )
-        advice += "--zone Europe/Berlin."
-        must = "keep to one offset from UTC"
-        raise FileError("--time", must, got, advice, {"zone": "UTC"})
-    late = text.str.contains(r"[T ]24[:.]00")  # the end of a day
-    if late.any():
-        text = text.mask(late, text.str.replace(r"([T ])24([:.]00)", r"\g<1>00\2", regex=True))
-    dates, rule, remedy = None, "dates or whole numbers", "Write dates as 2024-01-31."
-    if form is not None:
-        if text.str.match(r"\d{4}\D").all() and not form.startswith("%Y"):
-            remedy = "Leave --date-format out."
-        dates, rule = parsed_as(text, form, remedy), f"dates as {form}"
-        if dates.notna().all():
-            options.format = form
-    elif text.iloc[0][:4].isdigit() or text.iloc[-1][:4].isdigit():
-        dates = pd.to_datetime(text, format="ISO8601", errors="coerce")
-    if form is None and (dates is None or dates.isna().any()):
-        usable = text[text.str.contains(r"\d")]
-        forms = formats(usable) if len(usable) == len(text) else []
-        known = getattr(options, "format", None)  # as in data, of fewer dates ahead
-        if known in forms:
-            forms = [known]
-        if len(forms) > 1:
-            raise ambiguous(text.rename(name), forms, table.place)
-        if forms and forms[0] != known and re.search(r"%b|%B|%y| [A-Z]+$", forms[0]):
-            must, got = "hold dates of one format", f"{text.iloc[0]!r} {place} {table.place(0)}"
-            raise FileError("--time", must, got, "Pass {}.", {"date_format": forms[0]})
-        if forms:
-            dates = parsed_as(text, forms[0], remedy)
-            options.format = forms[0]
-    if dates is not None and not dates.isna().any():
-        if late.any():
-            dates = dates + pd.to_timedelta(late.astype(int), unit="D")
-        return pd.DatetimeIndex(dates, name=column.name if options.zone is None else name)
-    wrong = _wrong_dates(text, dates)
-    row = int(wrong.argmax())
-    got = f"{column.tolist()[row]!r} {place} {table.place(row)}"
-    if found := _rows_without(table, text, column, wrong):
-        raise FileError("--time", f"hold {rule}", got, "Pass {}.", found)
-    if form is not None and (others := formats(text)):
-        rest = " or ".join(f"--date-format {shlex.quote(one)}" for one in others[1:])
-        advice = f"Pass {{}} or {rest}." if rest else "Pass {}, or leave it out."
-        raise FileError("--time", f"hold {rule}", got, advice, {"date_format": others[0]})
-    if form is None and re.match(r"\d{1,2}\D\d{1,2}\D\d", text[row]):
-        rule = "dates of which the day and the month can be told apart, or whole numbers"
-        remedy = "Pass --date-format %d.%m.%Y, or as the dates are written."
-    raise refusal("--time", f"hold {rule}", got, remedy)
-
-
-def _wrong_dates(text: pd.Series[str], dates: pd.Series[Any] | None) -> pd.Series[bool]:
-    """Which values are no dates, by the format of most of them."""
-    if dates is not None and dates.notna().mean() > 0.5:
-        return dates.isna()
-    digits = text[text.str.contains(r"\d")]
-    for at in (len(digits) // 2, len(digits) // 3):
-        if not len(digits):
-            break
-        some = digits.iloc[at : at + 3]
-        if (periods := read_periods(some)) is not None and len(periods):
-            sound = text.map(lambda one: read_periods(pd.Series([one])) is not None)
-            return ~sound
-        for form in formats(some):
-            dates = pd.to_datetime(text, format=form, errors="coerce")
-            if dates.notna().mean() > 0.5:
-                return dates.isna()
-    parsed = pd.to_datetime(text, format="ISO8601", errors="coerce")
-    return parsed.isna()
-
-
-def _rows_without(
-    table: _Table, text: pd.Series[str], column: pd.Series[Any], wrong: pd.Series[bool]
-) -> dict[str, Any]:
-    """Options that leave out rows without a date: units, totals, headers, lines at the end."""
-    rows, n, options = np.flatnonzero(wrong.to_numpy()), len(wrong), table.options
-    if not table.is_csv or not len(rows) or n - len(rows) < 2 or options.wide:
-        return {}
-    words = list(dict.fromkeys(text.iloc[rows]))
-    empty = column.isna().to_numpy()[rows]
-    top = int((~wrong.to_numpy()).argmax())
-    if 0 < top <= 2 and len(rows) >= top and not options.units and not options.names:
-        return {"units": top}
-    if len(words) <= 3 and not empty.any() and max(map(len, words)) <= 20:
-        return {"drop": tuple(words)}
-    if _at_end(wrong):
-        lines = table.lines_after(int(rows[0]))
-        return {"skip_end": lines + options.skip_end}
-    return {}
 
 
 _EACH_TIME = "Write one row for each time, in order and without a gap."

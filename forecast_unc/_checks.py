@@ -14,7 +14,9 @@ from scipy.linalg import eigvalsh
 from forecast_unc._typing import Array
 from forecast_unc.errors import (
     ArgumentError,
+    ArgumentFileExistsError,
     ArgumentFileNotFoundError,
+    ArgumentNotADirectoryError,
     ArgumentTypeError,
     ArgumentZeroDivisionError,
     InvalidArgument,
@@ -28,6 +30,8 @@ _MADE: dict[type[Exception], type[InvalidArgument]] = {
     ValueError: ArgumentError,
     TypeError: ArgumentTypeError,
     FileNotFoundError: ArgumentFileNotFoundError,
+    FileExistsError: ArgumentFileExistsError,
+    NotADirectoryError: ArgumentNotADirectoryError,
     ZeroDivisionError: ArgumentZeroDivisionError,
 }
 

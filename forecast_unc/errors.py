@@ -65,6 +65,14 @@ class ArgumentFileNotFoundError(InvalidArgument, FileNotFoundError):
     """A file in a folder that is not there; see `InvalidArgument` for its fields."""
 
 
+class ArgumentFileExistsError(InvalidArgument, FileExistsError):
+    """A file where a folder is to be; see `InvalidArgument` for its fields."""
+
+
+class ArgumentNotADirectoryError(InvalidArgument, NotADirectoryError):
+    """A file where a path has a folder; see `InvalidArgument` for its fields."""
+
+
 class ArgumentZeroDivisionError(InvalidArgument, ZeroDivisionError):
     """A division by 0; see `InvalidArgument` for its fields."""
 

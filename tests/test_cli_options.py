@@ -749,3 +749,10 @@ def test_a_season_too_long_for_sarimax_is_answered_with_another_baseline(folder,
     pd.DataFrame({"ds": hours, "y": y}).to_csv("hours.csv", index=False)
     command = ["backtest", "hours.csv", "--steps", "2", "--origins", "1", "--lags", "2"]
     assert "--compare ets" in error_of(capsys, *command, "--compare", "sarimax")
+
+
+def test_empty_names_of_files_are_refused(folder, capsys):
+    command = ["forecast", "sales.csv", "--steps", "1"]
+    for option in ("--output", "--plot", "--summary", "--save"):
+        assert error_of(capsys, *command, option, "").startswith(f"{option} must ")
+    assert error_of(capsys, "forecast", "", "--steps", "1").startswith("data must ")

@@ -1529,3 +1529,25 @@ def test_regressors_ahead_that_fit_some_series_answer_the_others(series, model):
     with pytest.warns(FailedSeriesWarning, match="the model failed for 1 of 3 series"):
         found = forecast_panel(frame, model, 2, exog=some)
     assert of(found, "a")["status"].str.startswith("the model failed").all()
+
+
+def test_a_file_in_the_way_is_an_error_with_fields(tmp_path):
+    (tmp_path / "file").write_text("")
+    frame = long({"a": pd.Series(np.arange(9.0), pd.date_range("2024-01-01", periods=9))})
+    for folder, kind in (("file", FileExistsError), ("file/x", NotADirectoryError)):
+        with pytest.raises(kind) as caught:
+            forecast_panel(frame, baselines.Drift(), 1, output=tmp_path / folder)
+        assert (caught.value.argument, caught.value.rule) == (
+            "output",
+            "be a directory, or none yet",
+        )
+
+
+def test_nuls_do_not_end_ids(tmp_path):
+    times = pd.date_range("2024-01-01", periods=12)
+    names = ["a", "a\0", "a\0b"]
+    frame = long({name: pd.Series(np.arange(12.0) + i, times) for i, name in enumerate(names)})
+    for _ in range(2):  # the second run reads the files
+        result = forecast_panel(frame, baselines.Drift(), 1, output=tmp_path)
+        assert result["unique_id"].tolist() == names
+        assert result["forecast_unc"].tolist() == pytest.approx([12.0, 13.0, 14.0])

@@ -44,8 +44,7 @@ def in_parts(
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
         must, got = "be a directory, or none yet", f"{folder}, where a file is in the way"
-        wrong = refusal("output", must, got, "Give a new directory.")
-        raise type(error)(str(wrong)) from error
+        raise refusal("output", must, got, "Give a new directory.", type(error)) from error
     with _alone(folder, sorted(path.name for path in parts)):
         for path, part in parts.items():
             if path.exists() and (panel.groups is None or _beside(path).exists()):

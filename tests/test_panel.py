@@ -1546,8 +1546,8 @@ def test_a_file_in_the_way_is_an_error_with_fields(tmp_path):
 def test_nuls_do_not_end_ids(tmp_path):
     times = pd.date_range("2024-01-01", periods=12)
     names = ["a", "a\0", "a\0b"]
-    frame = long({name: pd.Series(np.arange(12.0) + i, times) for i, name in enumerate(names)})
+    frame = long({name: pd.Series(np.arange(12.0) % 3 + i, times) for i, name in enumerate(names)})
     for _ in range(2):  # the second run reads the files
         result = forecast_panel(frame, baselines.Drift(), 1, output=tmp_path)
         assert result["unique_id"].tolist() == names
-        assert result["forecast_unc"].tolist() == pytest.approx([12.0, 13.0, 14.0])
+        assert np.diff(result["forecast_unc"]) == pytest.approx([1.0, 1.0])

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, forecast_panel
-from forecast_unc.errors import InvalidArgument
+from forecast_unc.errors import ArgumentError, InvalidArgument
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.times import UnevenTimesError, epoch_unit
 from forecast_unc.series.values import check_is_series
@@ -208,3 +208,12 @@ def test_columns_of_dates_have_a_line_of_pandas():
     exec(line, given)
     result = forecast_panel(given["long"], MODEL, 1, id_col="region")
     assert result["ds"].tolist() == [DAYS[-1] + DAYS.freq] * 2
+
+
+@pytest.mark.parametrize("days", [(1, 10, 20), (1, 15)])
+def test_days_of_each_month_are_numbered(days):
+    times = [f"2019-{month:02}-{day:02}" for month in range(1, 11) for day in days][1:]
+    y = pd.Series(np.arange(len(times)) % 4.0, pd.DatetimeIndex(times))
+    with pytest.raises(ArgumentError) as caught:
+        Forecaster(lags=1).fit(y)
+    assert caught.value.remedy.endswith(f"a year is {12 * len(days)} steps.")

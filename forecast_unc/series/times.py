@@ -247,6 +247,9 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
         zone = "" if index.tz is not None else '.tz_localize("UTC")'
         named = f'{name}{zone}.tz_convert("Europe/Berlin")'
         code, remedy = "local days", LOCAL_DAYS.format(f"name their zone, for example {named}")
+    elif n := _times_a_month(index):
+        remedy = f"They are {n} days of each month: number them, "
+        remedy += f"{name} = {name}.reset_index(drop=True); a year is {12 * n} steps."
     elif freq := _period(index):
         remedy = f'Take their periods, {name}.index = {name}.index.to_period("{freq}").'
         raise UnevenTimesError(name, got, remedy, freq)
@@ -260,6 +263,13 @@ def _period(index: pd.DatetimeIndex) -> str:
         if periods.is_unique and 2 * (periods.asi8[-1] - periods.asi8[0] + 1) <= 3 * len(index):
             return freq
     return ""
+
+
+def _times_a_month(index: pd.DatetimeIndex) -> int:
+    """How many days of each month the times are, as of dekads, if they are the same; or 0."""
+    n, months = len(index.day.unique()), index.year * 12 + index.month
+    whole = np.bincount(months - months[0])[1:-1]  # the first and last month may be cut off
+    return n if n in (2, 3) and whole.size and (whole == n).all() else 0
 
 
 def left_out(closed: Sequence[str], by: str) -> str:

@@ -242,6 +242,8 @@ def _parts(ahead: Forecast, unit: Any) -> dict[str, Any] | None:
 class _Rows:
     """The forecast of one model from one origin, as the frame of a backtest has it."""
 
+    aggregated = None
+
     def __init__(self, rows: pd.DataFrame, name: Any) -> None:
         self.rows, self.name = rows.set_index("time"), name
         self.index, self.mean, self.std = self.rows.index, self.rows["mean"], self.rows["std"]

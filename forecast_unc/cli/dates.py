@@ -64,11 +64,14 @@ _SAMPLE = 50  # values by which a format is tried before the column is
 
 
 class Table(Protocol):
-    """What times ask of the table that they are columns of."""
+    """What times and numbers ask of the table that they are columns of."""
 
     frame: pd.DataFrame
     options: Any
     is_csv: bool
+
+    def written(self, name: str) -> pd.Series[Any]:
+        """A column as it is written in the file."""
 
     def place(self, row: int) -> str:
         """Line or row of the file."""

@@ -6,7 +6,6 @@ import csv
 import importlib
 import re
 import sys
-import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from functools import partial
@@ -41,6 +40,7 @@ from forecast_unc.cli.layout import (
     wide_columns,
 )
 from forecast_unc.cli.mending import OR_POINTS, FileError, advised
+from forecast_unc.cli.numbers import numbers
 from forecast_unc.cli.sources import STANDARD, as_text, blanked, read_bytes, unpacked
 from forecast_unc.distributions.export import first_instants
 from forecast_unc.errors import InvalidArgument
@@ -55,14 +55,6 @@ from forecast_unc.series.times import (
 from forecast_unc.series.values import native
 
 _LONGEST_CELL = 500  # characters
-# Numbers that stand for a missing value in files of sensors and weather services.
-_SENTINELS = {-99.0, -99.9, -99.99, -200.0, -999.0, -999.9, -999.99, -9999.0, -9999.9,
-              -9999.99, -99999.0, -32768.0, 999.0, 999.9, 999.99, 9999.0, 9999.9,
-              9999.99, 99999.0, 999999.0}  # fmt: skip
-_GROUPED = r"[+-]?\d{{1,3}}({0}\d{{3}})+({1}\d*)?"  # 1,234.50, of two marks
-_NUMBER = r"([^\d+-]*?)\s*[+-]?\d[\d.,'\s]*?\s*(\D*?)\.?"  # of any style, beside a unit
-_MINUS = {0x2212: "-", 0x2013: "-"}  # a minus and an en dash of typesetting
-_WITH_COMMA = r"[+-]?(\d{1,3}(\.\d{3})*|\d+),\d*"  # 1.234,50
 
 
 class _Table:
@@ -197,7 +189,7 @@ class _Table:
             return f"If semicolons separate the columns, pass {{}}{OR_POINTS}."
         return "If tabs separate the columns, pass {}." if found.get("sep") == "\\t" else "Pass {}."
 
-    def _text(self, name: str) -> pd.Series[Any]:
+    def written(self, name: str) -> pd.Series[Any]:
         """A column of a CSV file as it is written; empty cells alone are missing."""
         if self.options.wide:
             return self.frame[name].astype(object)
@@ -265,7 +257,7 @@ class _Table:
         """Leave out the rows whose time is one of --drop."""
         text = self.column("--time", self.options.time[0])
         if self.is_csv and not self.options.wide:
-            text = self._text(self.options.time[0])
+            text = self.written(self.options.time[0])
         kept = np.flatnonzero(~text.fillna("").astype(str).str.strip().isin(self.options.drop))
         self.rows = kept if self.rows is None else self.rows[kept]
         self.frame = self.frame.take(kept).reset_index(drop=True)
@@ -326,33 +318,7 @@ class _Table:
         """Values (n,) of a column that an option names, NaN where missing; or an error."""
         column = self.column(option, name)
         self._check_cells(option, column)
-        missing = [word.translate(_MINUS) for word in self.options.missing]
-        text, is_text = column.astype(str).str.strip(), not is_numeric_dtype(column.dtype)
-        if is_text:
-            text = self._stripped(text.str.translate(_MINUS))
-        values = pd.to_numeric(self._with_points(text) if is_text else column, errors="coerce")
-        numbers = pd.to_numeric(pd.Series(missing, dtype=object), errors="coerce").dropna()
-        gone = column.isna() | text.isin(missing) | values.isin(numbers.astype(float))
-        wrong = values.isna() & ~gone
-        if wrong.any() or pd.api.types.is_bool_dtype(column.dtype):
-            self._refuse_number(option, column, text, wrong, gone)
-        given: Array = values.to_numpy(dtype=np.float64, na_value=np.nan)
-        if not is_text:
-            self._warn_of_thousands(name, values[~gone])
-        self._warn_of_sentinels(name, given[~gone])
-        return np.where(gone, np.nan, given)
-
-    def _stripped(self, text: pd.Series[str]) -> pd.Series[str]:
-        """Text of numbers without what --remove takes off, before or after them."""
-        for word in self.options.remove:
-            marked = text.str.startswith(word) | text.str.endswith(word)
-            text = text.mask(marked, text.str.removeprefix(word).str.removesuffix(word).str.strip())
-            signed = text.str.match(r"[+-]\s*\D") & text.str.slice(1).str.strip().str.startswith(
-                word
-            )
-            rest = text.str.slice(1).str.strip().str.removeprefix(word).str.strip()
-            text = text.mask(signed, text.str.slice(0, 1) + rest)
-        return text
+        return numbers(self, option, column)
 
     def _check_cells(self, option: str, column: pd.Series[Any]) -> None:
         """Raise for a cell of many characters, or of several values."""
@@ -376,141 +342,6 @@ class _Table:
             got = f"{cell[:60]!r} and {len(cell) - 60:,} more characters {self.place(row)}"
             remedy = "Correct the cell; a quotation mark may be missing."
             raise refusal(option, "hold short cells", got, remedy)
-
-    def _refuse_number(
-        self,
-        option: str,
-        column: pd.Series[Any],
-        text: pd.Series[str],
-        wrong: pd.Series[bool],
-        gone: pd.Series[bool],
-    ) -> None:
-        """Raise for the first cell that is no number, with what all such cells need."""
-        row = int(wrong.to_numpy().argmax())
-        first = str(text[row])
-        got = f"{column.tolist()[row]!r} in column {column.name!r} {self.place(row)}"
-        must = "hold numbers"
-        if wrong.any() and (found := self._rows_apart(wrong, column)):
-            raise FileError(option, must, got, "Pass {}.", found)
-        mark = "," if self.options.decimal == "." else "."
-        one_mark = text[~gone].str.fullmatch(r"[+-]?\d{1,3}(\.\d{3})*,\d+|[+-]?\d+(,\d*)?").all()
-        odd = {" ": r"[+-]?\d{1,3}( \d{3})+", "\xa0": "[+-]?\\d{1,3}(\xa0\\d{3})+",
-               "\u202f": "[+-]?\\d{1,3}(\u202f\\d{3})+", "'": r"[+-]?\d{1,3}('\d{3})+",
-               "\u2019": "[+-]?\\d{1,3}(\u2019\\d{3})+"}  # fmt: skip
-        spaced = next((one for one, form in odd.items() if re.match(form, first)), None)
-        decimal = self.options.decimal
-        is_plain = decimal == "."
-        with_commas = text[~gone].str.fullmatch(r"[+-]?\d*,\d*").any() or re.fullmatch(
-            _WITH_COMMA, first
-        )
-        three = (
-            text[~gone].str.fullmatch(r"[+-]?\d{1,3}(,\d{3})+(\.\d*)?|[+-]?\d{1,3}(\.\d*)?").all()
-        )
-        if spaced is not None and self.options.thousands is None:
-            found = {"thousands": spaced}
-            if text.str.contains(r"\d,\d{1,2}$").any() and is_plain:
-                found["decimal"] = ","
-            raise FileError(option, must, got, "If it separates thousands, pass {}", found)
-        if re.fullmatch(self._grouped(mark), first) and (three or not is_plain):
-            found = {"thousands": mark}
-            raise FileError(option, must, got, f"If {mark} separates thousands, pass {{}}", found)
-        if is_plain and re.fullmatch(self._grouped("."), first):
-            found = {"thousands": ".", "decimal": ","}
-            raise FileError(option, must, got, "If . separates thousands, pass {}", found)
-        if is_plain and with_commas and (one_mark or re.fullmatch(_WITH_COMMA, first)):
-            found = {"decimal": ","}
-            if text.str.contains(r"\d\.\d{3}(?:\D|$)").any():
-                found["thousands"] = "."
-            raise FileError(option, must, got, "If the comma is the decimal mark, pass {}", found)
-        if option == "--exog" and text[~gone].nunique() == 2:
-            raise refusal(option, must, got, "Write the column as 0 and 1.")
-        words = list(dict.fromkeys(text[wrong]))
-        if 0 < len(words) <= 6 and not any(re.search(r"\d", word) for word in words):
-            advice = "Correct the value, or pass {} if it stands for none."
-            raise FileError(option, must, got, advice, {"missing": tuple(words)})
-        beside = re.fullmatch(_NUMBER, first)
-        unit = beside and (beside[1] or beside[2])
-        if unit and unit not in ("<", ">", "(") and self.is_csv:
-            units = {
-                (m[1] or m[2]).strip() for cell in words[:200] if (m := re.fullmatch(_NUMBER, cell))
-            }
-            if (
-                not {each.upper() for each in units} & {"K", "M", "B", "BN", "MN", "T"}
-                or len(units) == 1
-            ):
-                remedy = f"Remove the unit {unit}, or pass {{}}, which takes it off."
-                raise FileError(option, must, got, remedy, {"remove": (unit,)})
-        remedy = f"Correct the value, or pass --missing {first} if it stands for none."
-        remedy = (
-            (f"Remove the unit {unit}." if unit else "Correct the value.") if beside else remedy
-        )
-        raise refusal(option, must, got, remedy)
-
-    def _rows_apart(self, wrong: pd.Series[bool], column: pd.Series[Any]) -> dict[str, Any]:
-        """Options that leave out wrong rows if they are units, footers, totals or headers again."""
-        rows, n = np.flatnonzero(wrong.to_numpy()), len(wrong)
-        if not self.is_csv or len(rows) > max(30, n // 4) or n - len(rows) < 2:
-            return {}
-        texts = column.astype(object).iloc[rows]
-        if (texts.astype(str).str.strip() == str(column.name)).all():
-            time = str(self.options.time[0])
-            return {"drop": (time,)} if time in self.frame else {}
-        words = [str(cell) for cell in texts]
-        at_top = rows[0] == 0 and rows[-1] == len(rows) - 1 < 2
-        if at_top and not self.options.units and not self.options.wide:
-            others = self.frame.iloc[rows].astype(str).to_numpy().ravel()
-            if not any(re.search(r"\d", word) for word in [*words, *others]):
-                return {"units": len(rows)}
-        return {}
-
-    def _warn_of_sentinels(self, name: str, values: Array) -> None:
-        """Warn of a sentinel that occurs often and far from all other values."""
-        if len(values) < 10:
-            return
-        for extreme, side in ((values.min(), 1.0), (values.max(), -1.0)):
-            others = values[values != extreme]
-            n = len(values) - len(others)
-            if n < 3 or len(others) < 3 or extreme not in _SENTINELS:
-                continue
-            spread = np.ptp(others)
-            apart = side * (others.min() - extreme) if side > 0 else extreme - others.max()
-            if apart > max(spread, 1.0) * 0.5 and (extreme < 0) == (side > 0):
-                warnings.warn(
-                    f"column {name!r} holds {extreme:g} {n} times, and else from {others.min():g} "
-                    f"to {others.max():g}. Pass --missing {extreme:g} if it stands for none.",
-                    stacklevel=2,
-                )
-
-    def _warn_of_thousands(self, name: str, values: pd.Series[float]) -> None:
-        """Warn of numbers that all look like 1.360 or 980, of which pandas makes 1.36 and 980."""
-        marks = self.options.thousands, self.options.decimal
-        if not self.is_csv or marks != (None, ".") or not values.round(3).equals(values):
-            return
-        text: Any = self._text(name)[values.index].str.strip()
-        grouped = text.str.fullmatch(r"[+-]?[1-9]\d{0,2}\.\d{3}")
-        if 0 < grouped.sum() < len(text) and text[~grouped].str.fullmatch(r"[+-]?\d{1,3}").all():
-            row = int(grouped.idxmax())
-            warnings.warn(
-                f"column {name!r} holds {text[row]} {self.place(row)} and numbers of three digits "
-                f"or fewer, as if points separated thousands; it is read as {values[row]:g}. Pass "
-                "--thousands . --decimal , if they do.",
-                stacklevel=2,
-            )
-
-    def _grouped(self, mark: str) -> str:
-        """The pattern of a number with a mark between its thousands."""
-        return _GROUPED.format(re.escape(mark), re.escape(self.options.decimal))
-
-    def _with_points(self, text: pd.Series[str]) -> pd.Series[str]:
-        """Numbers as text, with a point before decimals and no mark between thousands."""
-        mark, decimal = self.options.thousands, self.options.decimal
-        if mark is not None:
-            grouped = text.str.fullmatch(self._grouped(mark), na=False)
-            text = text.mask(grouped, text.str.replace(mark, "", regex=False))
-        if decimal == "." or not self.is_csv:
-            return text
-        # of 1.720 with a decimal comma nobody knows whether it is 1720
-        return text.str.translate({ord("."): "?", ord(decimal): "."})
 
     def regressors(self) -> dict[str, Array]:
         """The columns of --exog."""
@@ -553,7 +384,7 @@ class _Table:
         id_col = self.options.id
         ids = self.column("--id", id_col)
         if self.is_csv:  # 007 is not 7
-            ids = self._text(id_col)
+            ids = self.written(id_col)
         if ids.isna().any():
             got = f"none in column {id_col!r} {self.place(int(ids.isna().argmax()))}"
             must = "name the series of each row"

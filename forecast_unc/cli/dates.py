@@ -6,8 +6,9 @@ import re
 import shlex
 import warnings
 from collections.abc import Callable
+from functools import partial
 from itertools import product
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, cast
 
 import numpy as np
 import pandas as pd
@@ -15,11 +16,18 @@ from pandas.api.types import is_datetime64_any_dtype, is_integer_dtype, is_numer
 
 from forecast_unc._checks import refusal
 from forecast_unc.cli.mending import FileError
+from forecast_unc.errors import InvalidArgument
 from forecast_unc.series.times import epoch_unit, format_time
 
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _MOST_OF_YEAR = {"quarter": 4, "week": 53, "day_of_year": 366}
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}  # since 1970, by the second
+# Numbers that look like times in a unit: from the first to below the second.
+_LIMITS = {
+    "year": (1700, 2200),
+    "excel": (25_000, 75_000),  # 1968 to 2105
+    **{unit: (1e8 * size, 4.1e9 * size) for unit, size in _UNITS.items()},
+}
 _OF_DIGITS = {  # dates of digits alone: how many, and how they are written with dashes
     "%Y%m%d": (8, "%Y-%m-%d"),
     "%Y%m": (6, "%Y-%m"),
@@ -251,77 +259,117 @@ def with_hours(table: Table, days: pd.Index[Any], hours: pd.Series[Any]) -> pd.I
     return (days + pd.to_timedelta(minutes.to_numpy(), unit="min")).rename(JOINED)
 
 
+def _are_dates(column: pd.Series[Any], form: str) -> bool:
+    """Whether whole numbers are dates of digits, all as long as those of a format."""
+    text = column.astype(str)
+    if (text.str.len() != _OF_DIGITS[form][0]).any():
+        return False
+    return bool(pd.to_datetime(text, format=form, errors="coerce").notna().all())
+
+
+def _are_epochs(column: pd.Series[Any], unit: str) -> bool:
+    """Whether whole numbers are as far apart as times of a unit since 1970."""
+    return epoch_unit(pd.Index(column)) == unit
+
+
+def _are_seconds(column: pd.Series[Any]) -> bool:
+    """Whether whole numbers are seconds from 2001 to 2096, at any distance."""
+    return bool(len(column) > 1 and column.is_unique and column.between(10**9, 4 * 10**9).all())
+
+
+def _look_like(column: pd.Series[Any], unit: str) -> bool:
+    """Whether all numbers are such as occur in a unit."""
+    low, high = _LIMITS[unit]
+    return bool(column.min() >= low and column.max() < high)
+
+
+def _are_days(column: pd.Series[Any]) -> bool:
+    """Whether whole numbers are such as days of spreadsheets."""
+    return len(column) > 1 and _look_like(column, "excel")
+
+
+class _Layout(NamedTuple):
+    """Whole numbers that are times after all: which are, and the option that reads them."""
+
+    fits: Callable[[pd.Series[Any]], bool]
+    option: str
+    value: str
+
+
+_LAYOUTS = (
+    *(_Layout(partial(_are_dates, form=form), "date_format", form) for form in _OF_DIGITS),
+    *(_Layout(partial(_are_epochs, unit=unit), "time_unit", unit) for unit in _UNITS),
+    _Layout(_are_days, "time_unit", "excel"),
+    _Layout(_are_seconds, "time_unit", "s"),
+)
+
+
 def _of_numbers(table: Table, column: pd.Series[Any]) -> pd.Index[Any]:
-    """Times from numbers: epochs and the like by --time-unit, else whole numbers that count."""
-    unit, name = table.options.time_unit, str(column.name)
-    place = f"in column {name!r}"
-    if unit is None and is_integer_dtype(column.dtype):
-        index: pd.Index[Any] = pd.Index(column)
-        found, text = epoch_unit(index), column.astype(str)
-        for form, (digits, dashed) in _OF_DIGITS.items():
-            dates = pd.to_datetime(text, format=form, errors="coerce")
-            if (text.str.len() == digits).all() and dates.notna().all():
-                must = "hold dates with dashes, or whole numbers that count"
-                advice = f"Write {dates[0]:{dashed}}, or pass {{}}."
-                got = f"{text[0]} {place}"
-                raise FileError("--time", must, got, advice, {"date_format": form})
-        if not found and column.between(25_000, 75_000).all() and len(column) > 1:
-            found = "excel"  # 1968 to 2105
-        if not found and (text.str.len() == 10).all() and column.is_unique:
-            found = (
-                "s"
-                if (column.diff().abs() >= 1).sum() and column.between(10**9, 4 * 10**9).all()
-                else ""
-            )
-        if not found:
-            return index
-        date = format_time(_by_unit(column[:1].astype(float), found), 0)
-        got = f"{column[0]} {place} {table.place(0)}, as if of {date}"
-        must = "hold dates, or whole numbers that count"
-        also = "Pass --time-unit count if they count."
-        raise FileError("--time", must, got, "Pass {}.", {"time_unit": found}, also)
-    values = column.astype(float)
-    if unit is None:
-        found, low, high = "", values.min(), values.max()
-        if low >= 1700 and high < 2200:
-            found = "year"
-        elif low >= 25_000 and high < 75_000:
-            found = "excel"
-        else:
-            found = next(
-                (u for u, size in _UNITS.items() if 1e8 * size <= low and high < 4.1e9 * size), ""
-            )
-        wrong = column.isna()
-        if wrong.any() and _at_end(wrong) and wrong.sum() + 3 < len(wrong):
-            got = f"none {place} {table.place(int(wrong.argmax()))}"
-            raise FileError(
-                "--time",
-                "hold dates or whole numbers",
-                got,
-                "Pass {}.",
-                {"skip_end": int(wrong.sum())},
-            )
-        row = int((column % 1 != 0).argmax())
-        got = f"{column.tolist()[row]!r} {place} {table.place(row)}"
-        if found and not wrong.any():
-            raise FileError(
-                "--time", "hold dates or whole numbers", got, "Pass {}.", {"time_unit": found}
-            )
-        raise refusal("--time", "hold dates or whole numbers", got, "Write dates as 2024-01-31.")
-    if unit == "count":
-        wrong = column % 1 != 0
-        if wrong.any():
-            row = int(wrong.to_numpy().argmax())
-            got = f"{column.tolist()[row]!r} {place} {table.place(row)}"
-            raise refusal("--time", "hold whole numbers", got, "Number the rows.")
-        return pd.Index(column.astype(np.int64))
-    if values.isna().any():
-        row = int(values.isna().to_numpy().argmax())
+    """Times from numbers: by --time-unit, else whole numbers that count; or an error."""
+    unit = table.options.time_unit
+    if unit is not None:
+        return _of_count(table, column) if unit == "count" else _of_unit(table, column, unit)
+    if not is_integer_dtype(column.dtype):
+        raise _fractions(table, column)
+    layout = next((each for each in _LAYOUTS if each.fits(column)), None)
+    if layout is None:
+        return cast("pd.Index[Any]", pd.Index(column))
+    found, got = {layout.option: layout.value}, f"{column[0]} in column {str(column.name)!r}"
+    if layout.option == "date_format":
+        dated = pd.to_datetime(str(column[0]), format=layout.value)
+        rule = "hold dates with dashes, or whole numbers that count"
+        advice = f"Write {dated:{_OF_DIGITS[layout.value][1]}}, or pass {{}}."
+        raise FileError("--time", rule, got, advice, found)
+    date = format_time(_by_unit(column[:1].astype(float), layout.value), 0)
+    got, rule = (
+        f"{got} {table.place(0)}, as if of {date}",
+        "hold dates, or whole numbers that count",
+    )
+    also = "Pass --time-unit count if they count."
+    raise FileError("--time", rule, got, "Pass {}.", found, also)
+
+
+def _fractions(table: Table, column: pd.Series[Any]) -> InvalidArgument:
+    """The error of numbers that are not whole: their unit, or the first that is no time."""
+    rule, place, wrong = (
+        "hold dates or whole numbers",
+        f"in column {str(column.name)!r}",
+        column.isna(),
+    )
+    if wrong.any() and _at_end(wrong) and wrong.sum() + 3 < len(wrong):
+        got = f"none {place} {table.place(int(wrong.argmax()))}"
+        return FileError("--time", rule, got, "Pass {}.", {"skip_end": int(wrong.sum())})
+    got = _cell(table, column, column % 1 != 0)
+    unit = next((unit for unit in _LIMITS if _look_like(column, unit)), None)
+    if unit is not None and not wrong.any():
+        return FileError("--time", rule, got, "Pass {}.", {"time_unit": unit})
+    return refusal("--time", rule, got, "Write dates as 2024-01-31.")
+
+
+def _cell(table: Table, column: pd.Series[Any], wrong: pd.Series[bool]) -> str:
+    """The first wrong cell of a column, and its place."""
+    row = int(wrong.to_numpy().argmax())
+    return f"{column.tolist()[row]!r} in column {str(column.name)!r} {table.place(row)}"
+
+
+def _of_count(table: Table, column: pd.Series[Any]) -> pd.Index[Any]:
+    """Whole numbers that count."""
+    wrong = column % 1 != 0
+    if wrong.any():
         raise refusal(
-            "--time", "hold a time in each row", f"none {place} {table.place(row)}", "Fill it in."
+            "--time", "hold whole numbers", _cell(table, column, wrong), "Number the rows."
         )
+    return pd.Index(column.astype(np.int64))
+
+
+def _of_unit(table: Table, column: pd.Series[Any], unit: str) -> pd.DatetimeIndex:
+    """Times of numbers in a unit, or an error."""
+    place = f"in column {str(column.name)!r}"
+    if column.isna().any():
+        got = f"none {place} {table.place(int(column.isna().to_numpy().argmax()))}"
+        raise refusal("--time", "hold a time in each row", got, "Fill it in.")
     try:
-        return _by_unit(values if not is_integer_dtype(column.dtype) else column, unit)
+        return _by_unit(column if is_integer_dtype(column.dtype) else column.astype(float), unit)
     except (ValueError, OverflowError) as error:
         got = f"{column.tolist()[0]!r} {place}"
         raise refusal("--time-unit", "suit the times", got, "Pass another.") from error
@@ -398,82 +446,120 @@ def _local(times: pd.DatetimeIndex, zone: str) -> pd.DatetimeIndex:
 
 
 def from_one(table: Table, column: pd.Series[Any]) -> pd.Index[Any]:
-    """Times from one column: dates of one format, quarters, or numbers."""
-    options, name = table.options, str(column.name)
-    place = f"in column {name!r}"
+    """Times from one column: dates and periods as they are, numbers, or text."""
     if is_datetime64_any_dtype(column.dtype):
         return pd.DatetimeIndex(column)
     if isinstance(column.dtype, pd.PeriodDtype):
         return pd.PeriodIndex(column)
-    form: str | None = options.date_format
-    text = column.astype(str).str.strip().fillna("")
+    form: str | None = table.options.date_format
     if is_numeric_dtype(column.dtype) and form is None:
         return _of_numbers(table, column)
+    text = column.astype(str).str.strip().fillna("")
     if is_integer_dtype(column.dtype) and form is not None:
         # a number has lost the zero of a day such as 01012024
         text = text.str.zfill(len(pd.Timestamp("2000-01-01").strftime(form)))
-    if form is None and (periods := read_periods(text)) is not None:
-        return periods
-    text = starts(text) if form is None else text
-    offsets = text.str.extract(r":\d\d\S*?\s?([+-]\d\d:?\d\d)$")[0].dropna().unique()
-    if len(offsets) > 1:
-        if options.zone is not None:
-            return pd.DatetimeIndex(pd.to_datetime(text, utc=True, errors="coerce"), name=name)
-        got = f"{offsets[0]} and {offsets[1]} {place}"
-        advice = (
-            "Write all times in UTC, such as 2024-01-31T12:00Z, or pass {} or their zone, such as "
-        )
-        advice += "--zone Europe/Berlin."
-        must = "keep to one offset from UTC"
-        raise FileError("--time", must, got, advice, {"zone": "UTC"})
+    return _of_text(table, column, text)
+
+
+def _of_text(table: Table, column: pd.Series[Any], text: pd.Series[str]) -> pd.Index[Any]:
+    """Times from text: periods, or dates of the format that is given or reads all."""
+    form, zone = table.options.date_format, table.options.zone
+    if form is None:
+        if (periods := read_periods(text)) is not None:
+            return periods
+        text = starts(text)
+    if len(offsets := _offsets(text)) > 1:
+        if zone is None:
+            raise _two_offsets(offsets, str(column.name))
+        utc = pd.to_datetime(text, utc=True, errors="coerce")
+        return pd.DatetimeIndex(utc, name=str(column.name))
     late = text.str.contains(r"[T ]24[:.]00")  # the end of a day
     if late.any():
         text = text.mask(late, text.str.replace(r"([T ])24([:.]00)", r"\g<1>00\2", regex=True))
-    dates, rule, remedy = None, "dates or whole numbers", "Write dates as 2024-01-31."
-    if form is not None:
-        if text.str.match(r"\d{4}\D").all() and not form.startswith("%Y"):
-            remedy = "Leave --date-format out."
-        dates, rule = parsed_as(text, form, remedy), f"dates as {form}"
-        if dates.notna().all():
-            options.format = form
-    elif text.iloc[0][:4].isdigit() or text.iloc[-1][:4].isdigit():
+    dates = _of_any_format(table, text) if form is None else _of_format(table, text, form)
+    if dates.isna().any():
+        raise _no_dates(table, column, text, dates)
+    if late.any():
+        dates = dates + pd.to_timedelta(late.astype(int), unit="D")
+    return pd.DatetimeIndex(dates, name=column.name if zone is None else str(column.name))
+
+
+def _offsets(text: pd.Series[str]) -> list[str]:
+    """The offsets from UTC of times."""
+    return list(text.str.extract(r":\d\d\S*?\s?([+-]\d\d:?\d\d)$")[0].dropna().unique())
+
+
+def _two_offsets(offsets: list[str], name: str) -> FileError:
+    """The error of times of several offsets, as where clocks change."""
+    got = f"{offsets[0]} and {offsets[1]} in column {name!r}"
+    advice = "Write all times in UTC, such as 2024-01-31T12:00Z, or pass {} or their zone, such as "
+    advice += "--zone Europe/Berlin."
+    return FileError("--time", "keep to one offset from UTC", got, advice, {"zone": "UTC"})
+
+
+def _of_format(table: Table, text: pd.Series[str], form: str) -> pd.Series[Any]:
+    """Dates by --date-format, NaT where it reads none."""
+    dates = parsed_as(text, form, _remedy(text, form))
+    if dates.notna().all():
+        table.options.format = form
+    return dates
+
+
+def _remedy(text: pd.Series[str], form: str | None) -> str:
+    """What to do about text that is no date."""
+    year_first = form is not None and text.str.match(r"\d{4}\D").all()
+    if year_first and not str(form).startswith("%Y"):
+        return "Leave --date-format out."
+    return "Write dates as 2024-01-31."
+
+
+def _of_any_format(table: Table, text: pd.Series[str]) -> pd.Series[Any]:
+    """Dates of ISO 8601 or of the one format that reads all, NaT where none; or an error."""
+    dates = pd.Series(pd.NaT, text.index)
+    if text.iloc[0][:4].isdigit() or text.iloc[-1][:4].isdigit():
         dates = pd.to_datetime(text, format="ISO8601", errors="coerce")
-    if form is None and (dates is None or dates.isna().any()):
-        usable = text[text.str.contains(r"\d")]
-        forms = formats(usable) if len(usable) == len(text) else []
-        known = getattr(options, "format", None)  # as in data, of fewer dates ahead
-        if known in forms:
-            forms = [known]
-        if len(forms) > 1:
-            raise ambiguous(text.rename(name), forms, table.place)
-        if forms and forms[0] != known and re.search(r"%b|%B|%y| [A-Z]+$", forms[0]):
-            must, got = "hold dates of one format", f"{text.iloc[0]!r} {place} {table.place(0)}"
-            raise FileError("--time", must, got, "Pass {}.", {"date_format": forms[0]})
-        if forms:
-            dates = parsed_as(text, forms[0], remedy)
-            options.format = forms[0]
-    if dates is not None and not dates.isna().any():
-        if late.any():
-            dates = dates + pd.to_timedelta(late.astype(int), unit="D")
-        return pd.DatetimeIndex(dates, name=column.name if options.zone is None else name)
-    wrong = _wrong_dates(text, dates)
-    row = int(wrong.argmax())
-    got = f"{column.tolist()[row]!r} {place} {table.place(row)}"
+    if dates.notna().all() or not text.str.contains(r"\d").all():
+        return dates
+    forms = formats(text)
+    known = getattr(table.options, "format", None)  # as in data, of fewer dates ahead
+    if known in forms:
+        forms = [known]
+    if not forms:
+        return dates
+    if len(forms) > 1:
+        raise ambiguous(text.rename(str(text.name)), forms, table.place)
+    if forms[0] != known and re.search(r"%b|%B|%y| [A-Z]+$", forms[0]):
+        got = f"{text.iloc[0]!r} in column {str(text.name)!r} {table.place(0)}"
+        found = {"date_format": forms[0]}
+        raise FileError("--time", "hold dates of one format", got, "Pass {}.", found)
+    table.options.format = forms[0]
+    return parsed_as(text, forms[0], _remedy(text, None))
+
+
+def _no_dates(
+    table: Table, column: pd.Series[Any], text: pd.Series[str], dates: pd.Series[Any]
+) -> InvalidArgument:
+    """The error of the first cell that is no date, with what all such cells need."""
+    form, wrong = table.options.date_format, _wrong_dates(text, dates)
+    rule = "hold dates or whole numbers" if form is None else f"hold dates as {form}"
+    got = _cell(table, column, wrong)
     if found := _rows_without(table, text, column, wrong):
-        raise FileError("--time", f"hold {rule}", got, "Pass {}.", found)
+        return FileError("--time", rule, got, "Pass {}.", found)
     if form is not None and (others := formats(text)):
         rest = " or ".join(f"--date-format {shlex.quote(one)}" for one in others[1:])
         advice = f"Pass {{}} or {rest}." if rest else "Pass {}, or leave it out."
-        raise FileError("--time", f"hold {rule}", got, advice, {"date_format": others[0]})
-    if form is None and re.match(r"\d{1,2}\D\d{1,2}\D\d", text[row]):
-        rule = "dates of which the day and the month can be told apart, or whole numbers"
-        remedy = "Pass --date-format %d.%m.%Y, or as the dates are written."
-    raise refusal("--time", f"hold {rule}", got, remedy)
+        return FileError("--time", rule, got, advice, {"date_format": others[0]})
+    if form is None and re.match(r"\d{1,2}\D\d{1,2}\D\d", text[wrong].iloc[0]):
+        rule = "hold dates of which the day and the month can be told apart, or whole numbers"
+        return refusal(
+            "--time", rule, got, "Pass --date-format %d.%m.%Y, or as the dates are written."
+        )
+    return refusal("--time", rule, got, _remedy(text, form))
 
 
-def _wrong_dates(text: pd.Series[str], dates: pd.Series[Any] | None) -> pd.Series[bool]:
+def _wrong_dates(text: pd.Series[str], dates: pd.Series[Any]) -> pd.Series[bool]:
     """Which values are no dates, by the format of most of them."""
-    if dates is not None and dates.notna().mean() > 0.5:
+    if dates.notna().mean() > 0.5:
         return dates.isna()
     digits = text[text.str.contains(r"\d")]
     for at in (len(digits) // 2, len(digits) // 3):

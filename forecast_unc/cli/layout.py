@@ -14,7 +14,6 @@ from pandas.api.types import is_integer_dtype, is_numeric_dtype
 
 from forecast_unc.cli.dates import formats, part_of_date, read_periods, starts
 from forecast_unc.series.times import epoch_unit
-from forecast_unc.series.values import MONTHS
 
 _SEPARATORS = ("\t", ";", "|", ",")
 _FIRST_LINES = 300
@@ -178,37 +177,3 @@ def value_columns(frame: pd.DataFrame, others: Sequence[str]) -> list[str]:
         if is_numeric_dtype(column.dtype) or digits > 0.5:
             found.append(str(name))
     return found or counts
-
-
-def wide_columns(frame: pd.DataFrame) -> tuple[str, list[str]]:
-    """What the columns of a wide table are, "months", "times" or "" of none, and those columns."""
-    names = [str(name) for name in frame.columns]
-    months = [name for name in names if _month(name)]
-    if len(months) == len(MONTHS) and len({_month(name) for name in months}) == len(MONTHS):
-        return "months", months
-    dated = [name for name in names if re.match(r"\D{0,2}\d", name) or re.search(r"\d{2,4}$", name)]
-    if len(dated) > 2:
-        text = pd.Series(dated)
-        iso = pd.to_datetime(text, format="ISO8601", errors="coerce").notna().all()
-        if iso or read_periods(text) is not None or formats(text):
-            return "times", dated
-    counted = [name for name in names if re.fullmatch(r"[A-Za-z]{1,5}_?\d+", name)]
-    stems = {re.sub(r"\d+$", "", name) for name in counted}
-    if len(counted) > 6 and len(stems) == 1 and len(counted) >= len(names) - 4:
-        return "times", counted
-    years = [name for name in names if re.fullmatch(r"(18|19|20)\d\d", name)]
-    return ("times", years) if len(years) > 2 else ("", [])
-
-
-def _month(name: str) -> int:
-    """The month that a name of a column means, from 1, or 0."""
-    word = name.strip().lower()
-    if word[:3] in MONTHS and part_of_date(word) != "month" and word.isalpha():
-        return MONTHS.index(word[:3]) + 1
-    number = re.fullmatch(r"(?:m|month_?)?(\d{1,2})", word)
-    return int(number[1]) if number and 1 <= int(number[1]) <= 12 else 0
-
-
-def month_text(name: str) -> str:
-    """The month of a column's name as two digits."""
-    return f"{_month(name):02d}"

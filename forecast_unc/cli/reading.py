@@ -34,14 +34,13 @@ from forecast_unc.cli.dates import (
 )
 from forecast_unc.cli.layout import (
     layout,
-    month_text,
     time_columns,
     value_columns,
-    wide_columns,
 )
 from forecast_unc.cli.mending import OR_POINTS, FileError, advised
 from forecast_unc.cli.numbers import numbers
 from forecast_unc.cli.sources import STANDARD, as_text, blanked, read_bytes, unpacked
+from forecast_unc.cli.wide import Wide, made_long, wide_columns
 from forecast_unc.distributions.export import first_instants
 from forecast_unc.errors import InvalidArgument
 from forecast_unc.series.times import (
@@ -190,68 +189,33 @@ class _Table:
         return "If tabs separate the columns, pass {}." if found.get("sep") == "\\t" else "Pass {}."
 
     def written(self, name: str) -> pd.Series[Any]:
-        """A column of a CSV file as it is written; empty cells alone are missing."""
+        """A column of a CSV file as it is written there, 007 as 007; empty cells are missing."""
         if self.options.wide:
             return self.frame[name].astype(object)
-        at, as_text = self.frame.columns.get_loc(name), {"dtype": str, "keep_default_na": False}
-        text: pd.Series[Any] = self._read(self._opened(), usecols=[at], **as_text).iloc[:, 0]
+        at = [self.frame.columns.get_loc(name)]
+        text: pd.Series[Any] = self._read_text(usecols=at).iloc[:, 0]
         text = text if self.rows is None else text.take(self.rows).reset_index(drop=True)
         return text.mask(text == "")
 
+    def _read_text(self, **more: Any) -> pd.DataFrame:
+        """The CSV file read as text; empty cells are empty text."""
+        frame: pd.DataFrame = self._read(self._opened(), dtype=str, keep_default_na=False, **more)
+        return frame
+
     def _make_long(self) -> None:
-        """One value a row: of columns of months or times, or of columns that are series."""
+        """Take each value of a wide table as a row."""
         frame = self.frame
         if self.is_csv:
-            frame = self._read(self._opened(), dtype=str, keep_default_na=False)
-            frame = frame.rename(columns=lambda name: str(name).strip())
+            frame = self._read_text().rename(columns=lambda name: str(name).strip())
         kind, columns = wide_columns(frame)
-        time, id_col = self.options.time[0], self.options.id
-        if kind == "":
-            columns = value_columns(self.frame, [*self.options.time, *filter(None, [id_col])])
-            kept = [name for name in self.options.time if name in frame]
-            if not kept:
-                self.column("--time", time)
-        else:
-            kept = [name for name in frame.columns if name not in columns]
-        values = frame[columns].to_numpy(dtype=object)
-        values[values == ""] = np.nan
-        n, k = values.shape
-        long = frame[kept].loc[np.repeat(np.arange(n), k)].reset_index(drop=True)
-        names = pd.Series(np.tile(np.array(columns, dtype=object), n))
-        if kind == "months":
-            year = next((c for c in kept if part_of_date(c) == "year"), kept[0] if kept else None)
-            if year is None:
-                raise refusal("--wide", "have a column of years", "none", "Add one.")
-            years = pd.to_numeric(long.pop(year), errors="coerce").astype("Int64").astype(str)
-            long[time] = years + "-" + names.map(month_text)
-        elif kind == "times":
-            counted = names.str.extract(r"^[A-Za-z]+_?(\d+)$")[0]
-            long[time] = counted if counted.notna().all() else names
-            if counted.notna().all():
-                long[time] = long[time].astype(int)
-        else:
-            long["series" if id_col is None else id_col] = names
-        long[self.options.target] = pd.Series(values.ravel(), dtype=object)
-        gone = long[self.options.target].isna().to_numpy().reshape(n, k)
-        keep = np.ones((n, k), dtype=bool)
-        if kind:  # what is empty before the first and after the last value of a series
-            whole = gone if kind == "times" or id_col else gone.reshape(1, -1)
-            keep = ~(np.logical_and.accumulate(whole, axis=1)
-                     | np.logical_and.accumulate(whole[:, ::-1], axis=1)[:, ::-1])  # fmt: skip
-        if kind == "times" and id_col in frame and not frame[id_col].is_unique:
-            got = f"{frame.loc[frame[id_col].duplicated(), id_col].iloc[0]!r} in several rows"
-            remedy = (
-                f"Join the columns {', '.join(map(repr, kept))} in one, or keep rows of one kind."
-            )
-            raise refusal("--id", "tell the rows of a wide table apart", got, remedy)
-        kept_rows = np.flatnonzero(keep.ravel())
-        self.rows = np.repeat(np.arange(n), k)[kept_rows]
-        self.frame = long.take(kept_rows).reset_index(drop=True)
-        if id_col is None and ((n > 1 and kind == "times") or not kind):
-            ids = [name for name in kept if name not in self.options.time] or ["series"]
-            ids = sorted(ids, key=lambda name: name not in frame or not frame[name].is_unique)
-            must, got = "be given for a wide table of several series", "none"
-            raise FileError("--id", must, got, "Pass {}.", {"id": str(ids[0])})
+        others = [name for name in frame.columns if name not in columns]
+        if kind == "":  # each column of numbers is a series
+            named = [*self.options.time, *filter(None, [self.options.id])]
+            columns = value_columns(self.frame, named)
+            others = [name for name in self.options.time if name in frame]
+            if not others:
+                self.column("--time", self.options.time[0])
+        self.frame, self.rows = made_long(Wide(frame, kind, columns, others), self.options)
 
     def _drop(self) -> None:
         """Leave out the rows whose time is one of --drop."""

@@ -15,6 +15,7 @@ import pytest
 
 from forecast_unc.cli import main
 from forecast_unc.cli.commands import forecast
+from forecast_unc.cli.dates import converted
 from forecast_unc.cli.reading import read_holidays, read_panel, read_series
 from tests.shell import refused
 
@@ -594,3 +595,18 @@ def test_a_million_columns_or_short_rows_are_read(tmp_path):
     short.write_text("ds,y,a,b,c\n" + "".join(f"{i},{i % 7}\n" for i in range(10**6)))
     options = ["--steps", "1", "--max-train", "50", "--lags", "1"]
     assert main(["forecast", str(short), *options]) == 0
+
+
+@pytest.mark.parametrize(
+    ("days", "later"),
+    [("01 11 21", "11 21"), ("01 10 20", "10 20"), ("10 20 31", "10 20"), ("05 15 25", "25")],
+)
+def test_dekads_ahead_are_numbered_as_those_of_the_data(days, later):
+    options = SimpleNamespace(zone=None, to_period="dekad")
+    data, ahead = (
+        converted(pd.DatetimeIndex([f"2024-{month}-{day}" for day in text.split()]), options)
+        for month, text in (("01", days), ("03", later))
+    )
+    assert data.tolist() == [36 * 2024, 36 * 2024 + 1, 36 * 2024 + 2]
+    places = {day: 6 + at for at, day in enumerate(days.split())}
+    assert ahead.tolist() == [36 * 2024 + places[day] for day in later.split()]

@@ -8,9 +8,15 @@ import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, forecast_panel
-from forecast_unc.errors import ArgumentError, InvalidArgument
+from forecast_unc.errors import InvalidArgument
 from forecast_unc.regression.linear import LinearRegressor
-from forecast_unc.series.times import UnevenTimesError, epoch_unit
+from forecast_unc.series.times import (
+    AS_NUMBERS,
+    DaysOfMonthsError,
+    UnevenTimesError,
+    epoch_unit,
+    foreign_months,
+)
 from forecast_unc.series.values import check_is_series
 from tests.named_case import case
 
@@ -210,10 +216,39 @@ def test_columns_of_dates_have_a_line_of_pandas():
     assert result["ds"].tolist() == [DAYS[-1] + DAYS.freq] * 2
 
 
-@pytest.mark.parametrize("days", [(1, 10, 20), (1, 15)])
-def test_days_of_each_month_are_numbered(days):
-    times = [f"2019-{month:02}-{day:02}" for month in range(1, 11) for day in days][1:]
-    y = pd.Series(np.arange(len(times)) % 4.0, pd.DatetimeIndex(times))
-    with pytest.raises(ArgumentError) as caught:
-        Forecaster(lags=1).fit(y)
-    assert caught.value.remedy.endswith(f"a year is {12 * len(days)} steps.")
+@pytest.mark.parametrize(
+    ("days", "end"),
+    [((1, 11, 21), "36 steps."), ((1, 10, 20), "36 steps."), ((10, 20, 31), "36 steps."),
+     ((1, 15), 'y.asfreq("SMS-15").'), ((15, 31), 'y.asfreq("SME-15").'),
+     ((10, 20), "24 steps.")],
+)  # fmt: skip
+def test_days_of_each_month_are_numbered_or_have_a_frequency(days, end):
+    ends = pd.date_range("2019-01-01", periods=10, freq="ME")
+    times = pd.DatetimeIndex([t.replace(day=min(day, t.day)) for t in ends for day in days][1:])
+    error = refusal_of(MODEL.fit, pd.Series(np.arange(len(times)) % 4.0, times))
+    assert isinstance(error, DaysOfMonthsError)
+    assert error.remedy.endswith(end)
+    if "freq" in end:
+        freq = pd.Series(1.0, times).asfreq(error.freq).index.freqstr
+        assert (freq, len(pd.date_range(times[0], times[-1], freq=freq))) == (
+            error.freq,
+            len(times),
+        )
+    frame = pd.DataFrame({"unique_id": 1, "ds": times, "y": np.arange(len(times)) % 4.0})
+    remedy = refusal_of(forecast_panel, frame, MODEL, 2).remedy
+    assert ("cumcount()" in remedy) == ("steps" in end)
+
+
+@pytest.mark.parametrize("first", ["janv. 2019", "Mär 2020", "ene-21", "1 de março de 2020"])
+def test_months_in_other_languages_are_named(first):
+    y = pd.Series([1.0, 2.0, 4.0], pd.Index([first, "Feb 2020", "2020"], name="ds"))
+    for given in (y, y.rename("y").reset_index()):
+        error = refusal_of(MODEL.fit, given)
+        assert error.got.startswith(repr(first))
+        assert error.remedy.startswith(AS_NUMBERS)
+
+
+def test_months_in_english_are_no_others():
+    names = pd.date_range("2020-01-01", periods=12, freq="MS")
+    for form in ("%b %Y", "%B %Y", "%d-%b-%y", "%Y %B", "%Y-%m"):
+        assert not foreign_months(names.strftime(form).to_series()).any()

@@ -17,7 +17,14 @@ from pandas.api.types import is_datetime64_any_dtype, is_integer_dtype, is_numer
 from forecast_unc._checks import refusal
 from forecast_unc.cli.mending import FileError
 from forecast_unc.errors import InvalidArgument
-from forecast_unc.series.times import epoch_unit, format_time
+from forecast_unc.series.times import (
+    AS_NUMBERS,
+    dekads,
+    dekads_end,
+    epoch_unit,
+    foreign_months,
+    format_time,
+)
 
 _PARTS = ("year", "month", "day", "hour", "minute", "second")
 _MOST_OF_YEAR = {"quarter": 4, "week": 53, "day_of_year": 366}
@@ -429,10 +436,15 @@ def converted(times: pd.Index[Any], options: Any) -> pd.Index[Any]:
             raise refusal("--zone", "be a time zone that has these times", got, remedy) from error
     if options.to_period is None:
         return times
+    if options.to_period == "dekad":
+        ends = getattr(options, "dekads_end", None)  # as in data, of fewer times ahead
+        options.dekads_end = dekads_end(times) if ends is None else ends
+        return dekads(times, options.dekads_end)
     try:
         periods: pd.PeriodIndex = times.tz_localize(None).to_period(options.to_period)
     except ValueError as error:
-        remedy = "M is for months, Q quarters, Y years, W weeks, D days, h hours."
+        remedy = "M is for months, Q quarters, Y years, W weeks, D days, h hours, and dekad thirds "
+        remedy += "of months."
         got = repr(options.to_period)
         raise refusal("--to-period", "be a period of pandas", got, remedy) from error
     return periods
@@ -543,6 +555,13 @@ def _no_dates(
     form, wrong = table.options.date_format, _wrong_dates(text, dates)
     rule = "hold dates or whole numbers" if form is None else f"hold dates as {form}"
     got = _cell(table, column, wrong)
+    foreign = wrong & foreign_months(text)
+    if foreign.any() and 3 * foreign.sum() >= wrong.sum():
+        got, remedy = (
+            _cell(table, column, foreign),
+            f"{AS_NUMBERS}, or in English, such as Jan 2019",
+        )
+        return refusal("--time", rule, got, f"{remedy} with --date-format '%b %Y'.")
     if found := _rows_without(table, text, column, wrong):
         return FileError("--time", rule, got, "Pass {}.", found)
     if form is not None and (others := formats(text)):

@@ -9,8 +9,14 @@ from collections.abc import Collection
 from forecast_unc._notes import Note, Notes
 from forecast_unc.errors import InvalidArgument
 from forecast_unc.panels.jobs import Failure
-from forecast_unc.series.times import AT_CLOCK_CHANGE, LOCAL_DAYS, MissingTimesError
+from forecast_unc.series.times import (
+    AT_CLOCK_CHANGE,
+    LOCAL_DAYS,
+    DaysOfMonthsError,
+    MissingTimesError,
+)
 
+AS_DEKADS = "Times are then whole numbers, 36 a year."
 _LONGEST = 4000  # characters of a message
 
 # Arguments of the package that options call by another name.
@@ -96,6 +102,9 @@ def option_of(name: str) -> str:
 
 def _remedy(error: InvalidArgument) -> str:
     """What to do about an error, in a shell."""
+    if isinstance(error, DaysOfMonthsError) and error.freq:
+        is_dekad = error.freq == "dekad"
+        return f"Pass --to-period dekad. {AS_DEKADS}" if is_dekad else f"Pass --freq {error.freq}."
     if not isinstance(error, MissingTimesError) or error.code != "missing times":
         return _REMEDIES.get(error.code, error.remedy)
     advice, others = f"Pass --freq {shlex.quote(error.freq)}", "rows that are missing"

@@ -167,7 +167,8 @@ DATA: list[click.Parameter] = [
             "--to-period",
             "PERIOD",
             "take each time as the month (M) that it lies in, quarter (Q), year (Y), week (W), day "
-            "(D) or hour (h), such as months that are dated by their 15th",
+            "(D) or hour (h), such as months that are dated by their 15th; dekad numbers thirds of "
+            "months, 36 a year",
         ),
         Option("--sort", "", "sort the rows by time, such as newest first", is_flag=True),
         Option(

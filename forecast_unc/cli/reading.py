@@ -38,6 +38,7 @@ from forecast_unc.cli.layout import (
     value_columns,
 )
 from forecast_unc.cli.mending import OR_POINTS, FileError, advised
+from forecast_unc.cli.messages import AS_DEKADS
 from forecast_unc.cli.numbers import numbers
 from forecast_unc.cli.sources import STANDARD, as_text, blanked, read_bytes, unpacked
 from forecast_unc.cli.wide import Wide, made_long, wide_columns
@@ -45,6 +46,7 @@ from forecast_unc.distributions.export import first_instants
 from forecast_unc.errors import InvalidArgument
 from forecast_unc.series.times import (
     AT_CLOCK_CHANGE,
+    DaysOfMonthsError,
     UnevenTimesError,
     format_time,
     future_index,
@@ -579,6 +581,13 @@ def _regular(times: pd.Index[Any], name: str) -> pd.Index[Any]:
         options = {"to_period": error.freq}
         advice = "Take their periods, pass {}."
         raise FileError(name, error.rule, error.got, advice, options) from error
+    except DaysOfMonthsError as error:
+        if not error.freq:
+            raise error.but(remedy=_EACH_TIME, code="") from error
+        is_dekad = error.freq == "dekad"
+        found = {"to_period" if is_dekad else "freq": error.freq}
+        also = AS_DEKADS if is_dekad else ""
+        raise FileError(name, error.rule, error.got, "Pass {}.", found, also) from error
     except InvalidArgument as error:
         if error.code == "order":
             advice = f"Pass {{}}. {_EACH_TIME}"

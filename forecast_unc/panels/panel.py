@@ -18,6 +18,7 @@ from forecast_unc.series.exog import check_aligned
 from forecast_unc.series.times import (
     AT_CLOCK_CHANGE,
     LOCAL_DAYS,
+    DaysOfMonthsError,
     MissingTimesError,
     UnevenTimesError,
     as_frequency,
@@ -87,6 +88,12 @@ class OneSeries(NamedTuple):
         if error.code == "epochs":
             code = f'{column} = pd.to_datetime({column}, unit="{epoch_unit(self.past.index)}")'
             return error.but(remedy=f"Convert them, {code}.")
+        if isinstance(error, DaysOfMonthsError):
+            remedy = f"Number them, {column} = frame.groupby({self.columns.id!r}).cumcount(); "
+            remedy += f"a year is {error.steps} steps."
+            if error.freq not in ("", "dekad"):
+                remedy = f'Pass freq="{error.freq}".'
+            return error.but(remedy=remedy)
         rows = f"({list(self.columns[:2])})"
         duplicates = f"Aggregate the duplicates, for example frame.drop_duplicates{rows}."
         zone = "" if getattr(self.past.index, "tz", None) is not None else '.dt.tz_localize("UTC")'

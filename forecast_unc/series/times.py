@@ -30,6 +30,18 @@ _EPOCHS = (("ns", 10**9), ("us", 10**6), ("ms", 10**3), ("s", 1))  # units, and 
 _IN_1973, _IN_2001, _AT_2100 = 10**8, 10**9, 41 * 10**8  # seconds since the start of 1970
 # Periods that may hold one time each, coarsest first.
 _PERIODS = ("Y", "Q", "M", "W", "D", "h", "min")
+# How months begin in French, German, Spanish, Italian, Portuguese, Dutch, Polish, Danish, Swedish,
+# Norwegian and Russian, and not in English.
+_MONTH = (
+    "(?:janv|jän|ene|gen|styc|fév|fev|lut|mär|mrz|maart|mrt|mar[sz]|marc(?!h)|març|avr|abr|kwi|mai|"
+    "mei|maj|mag|jui[nl]|jun[ih]|giu|cze|jul[ih]|lug|lip|aoû|aou|ago|sier|set|wrz|okt|ott|out|paź|"
+    r"lis|déc|dez|des|dic|gru|янв|фев|мар|апр|ма[йя]|июн|июл|авг|сен|окт|ноя|дек)[^\W\d_]*"
+)
+_FOREIGN_MONTH = (
+    rf"(?i)(?:\d{{1,2}}\W+(?:de )?)?{_MONTH}\W*(?:de )?\d{{2,4}}"
+    rf"|\d{{4}}\W+{_MONTH}(?:\W+\d{{1,2}})?"
+)
+AS_NUMBERS = "Write months as numbers, such as 2019-01"
 LOCAL_DAYS = "Its times are days apart but for an hour, as local days are in UTC: {}."
 
 DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -50,6 +62,22 @@ class UnevenTimesError(ArgumentError):
     def __init__(self, argument: str, got: str, remedy: str, freq: str) -> None:
         super().__init__(argument, "have a regular index", got, remedy, "uneven times")
         self.freq = freq
+
+
+class DaysOfMonthsError(ArgumentError):
+    """Times on the same two or three days of each month, `steps` a year.
+
+    Their frequency `freq` is one of pandas for two, such as "SMS-15", and "dekad" where each lies
+    in a third of its own; or "".
+    """
+
+    def __init__(self, argument: str, got: str, steps: int, freq: str) -> None:
+        remedy = f"They are {steps // 12} days of each month: number them, {argument} = "
+        remedy += f"{argument}.reset_index(drop=True); a year is {steps} steps."
+        if freq not in ("", "dekad"):
+            remedy = f'Give their frequency, {argument}.asfreq("{freq}").'
+        super().__init__(argument, "have a regular index", got, remedy, "days of months")
+        self.freq, self.steps = freq, steps
 
 
 class MissingTimesError(ArgumentError):
@@ -132,7 +160,10 @@ def _check_times(index: pd.Index, name: str) -> None:
         must = "have a DatetimeIndex, PeriodIndex or evenly spaced whole numbers as index"
         got = f"{type(index).__name__} of {index.dtype}"
         remedy = "Convert times with pd.to_datetime"
-        if _is_text(index):
+        if _is_text(index) and (is_foreign := foreign_months(index.to_series())).any():
+            got, remedy = f"{index[is_foreign][0]!r} in it", f"{AS_NUMBERS}, and convert them"
+            remedy += f", {name}.index = pd.to_datetime({name}.index)"
+        elif _is_text(index):
             remedy += (
                 f", {name}.index = pd.to_datetime({name}.index), dayfirst=True if days are first"
             )
@@ -163,6 +194,11 @@ def _check_times(index: pd.Index, name: str) -> None:
         remedy = f"Sort it with {name}.sort_index()."
         got = f"{first} out of place"
         raise refusal(name, "be in ascending order of time", got, remedy, code="order")
+
+
+def foreign_months(text: pd.Series[str]) -> pd.Series[bool]:
+    """Which texts are dates with the name of a month that is not English, as janv. 2019."""
+    return text.str.fullmatch(_FOREIGN_MONTH).fillna(False).astype(bool)
 
 
 def _is_text(index: pd.Index[Any]) -> bool:
@@ -248,8 +284,7 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
         named = f'{name}{zone}.tz_convert("Europe/Berlin")'
         code, remedy = "local days", LOCAL_DAYS.format(f"name their zone, for example {named}")
     elif n := _times_a_month(index):
-        remedy = f"They are {n} days of each month: number them, "
-        remedy += f"{name} = {name}.reset_index(drop=True); a year is {12 * n} steps."
+        raise DaysOfMonthsError(name, got, 12 * n, _freq_of_months(index, n))
     elif freq := _period(index):
         remedy = f'Take their periods, {name}.index = {name}.index.to_period("{freq}").'
         raise UnevenTimesError(name, got, remedy, freq)
@@ -267,9 +302,36 @@ def _period(index: pd.DatetimeIndex) -> str:
 
 def _times_a_month(index: pd.DatetimeIndex) -> int:
     """How many days of each month the times are, as of dekads, if they are the same; or 0."""
-    n, months = len(index.day.unique()), index.year * 12 + index.month
+    n, months = len(_days_of_month(index)), index.year * 12 + index.month
     whole = np.bincount(months - months[0])[1:-1]  # the first and last month may be cut off
     return n if n in (2, 3) and whole.size and (whole == n).all() else 0
+
+
+def _days_of_month(index: pd.DatetimeIndex) -> list[int]:
+    """The days of months of times; 31 is the last one, if all that are the last are counted so."""
+    days, ends = set(index.day), set(np.where(index.is_month_end, 31, index.day))
+    return sorted(ends if len(ends) < len(days) else days)
+
+
+def _freq_of_months(index: pd.DatetimeIndex, n: int) -> str:
+    """The frequency of times on two days of each month, one the first or last; "dekad"; or ""."""
+    first, *_, last = _days_of_month(index)
+    if n == 2 and first == 1:
+        return f"SMS-{last}" if last < 28 else ""
+    if n == 2 and last == 31:
+        return f"SME-{first}"
+    return "dekad" if dekads(index, dekads_end(index)).is_unique else ""
+
+
+def dekads(times: pd.DatetimeIndex, ends: bool) -> pd.Index[int]:
+    """Thirds of months as whole numbers, 36 a year; a 10th and a 20th end theirs, or begin them."""
+    thirds = np.minimum((times.day - ends) // 10, 2)
+    return pd.Index(36 * times.year + 3 * (times.month - 1) + thirds, name=times.name)
+
+
+def dekads_end(times: pd.DatetimeIndex) -> bool:
+    """Whether a 10th and a 20th end a third of a month; beside a 1st alone they begin one."""
+    return not times.day.isin([1, 10, 20]).all()
 
 
 def left_out(closed: Sequence[str], by: str) -> str:

@@ -13,7 +13,9 @@ from forecast_unc._checks import LARGEST, SMALLEST, first_true, refusal
 from forecast_unc._text import counted
 from forecast_unc._typing import Array
 from forecast_unc.series.times import (
+    AS_NUMBERS,
     epoch_unit,
+    foreign_months,
     format_time,
     future_index,
     native_times,
@@ -269,6 +271,11 @@ def _on_times(frame: pd.DataFrame, texts: list[Any], name: str) -> pd.DataFrame:
         text = frame[texts[0]].astype(str)
         parsed = pd.to_datetime(text, format="ISO8601", errors="coerce")
         if parsed.isna().any():
+            is_foreign = foreign_months(text)
+            if is_foreign.any():
+                got = f"{text[is_foreign].iloc[0]!r} in column {texts[0]!r}"
+                must = "have dates with months in English or as numbers"
+                raise refusal("y", must, got, f"{AS_NUMBERS}, and convert them, pd.to_datetime.")
             got = f"{text[parsed.isna()].iloc[0]!r} in column {texts[0]!r}"
             remedy = f"Convert it, pd.to_datetime(frame[{texts[0]!r}], dayfirst=True) if the day "
             raise refusal("y", "have dates with the year first", got, f"{remedy}comes first.")

@@ -75,6 +75,8 @@ _PERIODS = (
     (r"(?P<y>\d{4})[-\s:]?(?:W|KW|week)[-\s]?(?P<n>\d{1,2})", "W"),
     (r"(?:W|KW|week)[-\s]?(?P<n>\d{1,2})[-\s/,]*(?P<y>\d{4})", "W"),
 )
+_IN_ENGLISH = f"{AS_NUMBERS}, or in English, such as Jan 2019 with --date-format '%b %Y'."
+_DAYS_FIRST = "Pass --date-format %d.%m.%Y, or as the dates are written."
 _SAMPLE = 50  # values by which a format is tried before the column is
 
 
@@ -557,11 +559,7 @@ def _no_dates(
     got = _cell(table, column, wrong)
     foreign = wrong & foreign_months(text)
     if foreign.any() and 3 * foreign.sum() >= wrong.sum():
-        got, remedy = (
-            _cell(table, column, foreign),
-            f"{AS_NUMBERS}, or in English, such as Jan 2019",
-        )
-        return refusal("--time", rule, got, f"{remedy} with --date-format '%b %Y'.")
+        return refusal("--time", rule, _cell(table, column, foreign), _IN_ENGLISH)
     if found := _rows_without(table, text, column, wrong):
         return FileError("--time", rule, got, "Pass {}.", found)
     if form is not None and (others := formats(text)):
@@ -570,9 +568,7 @@ def _no_dates(
         return FileError("--time", rule, got, advice, {"date_format": others[0]})
     if form is None and re.match(r"\d{1,2}\D\d{1,2}\D\d", text[wrong].iloc[0]):
         rule = "hold dates of which the day and the month can be told apart, or whole numbers"
-        return refusal(
-            "--time", rule, got, "Pass --date-format %d.%m.%Y, or as the dates are written."
-        )
+        return refusal("--time", rule, got, _DAYS_FIRST)
     return refusal("--time", rule, got, _remedy(text, form))
 
 

@@ -227,20 +227,8 @@ class _Table:
         kept = np.flatnonzero(~text.fillna("").astype(str).str.strip().isin(self.options.drop))
         self.rows = kept if self.rows is None else self.rows[kept]
         self.frame = self.frame.take(kept).reset_index(drop=True)
-        for name in self.frame.columns:
-            if not is_numeric_dtype(self.frame[name].dtype):
-                numbers = self._typed(self.frame[name])
-                self.frame[name] = self.frame[name] if numbers is None else numbers
-
-    def _typed(self, column: pd.Series[Any]) -> pd.Series[Any] | None:
-        """A column of text as numbers, as pandas would have read it without rows that went."""
-        if not self.is_csv:
-            return None
-        try:
-            numbers: pd.Series[Any] = pd.to_numeric(column.astype(object))
-        except (ValueError, TypeError):
-            return None
-        return numbers
+        for name in self.frame.columns if self.is_csv else ():
+            self.frame[name] = _as_read(self.frame[name])
 
     def column(self, option: str, name: str) -> pd.Series[Any]:
         """A column that an option names, or an error that lists those there are."""
@@ -392,6 +380,17 @@ class _Table:
             skipped |= lines.str.startswith(self.options.comment)
         header = 1 if self.options.names is None else 0
         return int(lines.index[~skipped][row + header])
+
+
+def _as_read(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column of numbers as numbers, as pandas reads it without the rows that went."""
+    if is_numeric_dtype(column.dtype):
+        return column
+    try:
+        as_numbers: pd.Series[Any] = pd.to_numeric(column.astype(object))
+    except (ValueError, TypeError):
+        return column
+    return as_numbers
 
 
 def _is_numbered(frame: pd.DataFrame) -> bool:

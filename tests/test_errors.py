@@ -18,7 +18,7 @@ from forecast_unc.distributions.joint import Diverged
 from forecast_unc.errors import ArgumentError, ArgumentTypeError, InvalidArgument
 from forecast_unc.panels.jobs import Failure, cause_of
 from forecast_unc.regression.posterior import Unstable
-from forecast_unc.series.times import MissingTimesError
+from forecast_unc.series.times import DaysOfMonthsError, MissingTimesError
 
 PACKAGE = Path(forecast_unc.__file__).parent
 TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.rglob("*.py")}
@@ -26,6 +26,7 @@ TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in PACKAGE.r
 ERRORS = [
     ArgumentError("y", "vary", "the constant 7", "Give more.", code="constant"),
     ArgumentTypeError("y", "be a Series", "int", "Wrap it.", context="All have this."),
+    DaysOfMonthsError("y", "72 times", 24, "SMS-15"),
     MissingTimesError("y", "2 missing timestamps", "Reindex.", "Mon Tue", ("Wednesday",)),
     Unstable("variance", "be positive", "-1", "Ask for fewer steps."),
     Diverged("steps", "stay stable", "one that diverges at step 7", "Ask for fewer.", 7),

@@ -22,6 +22,7 @@ from forecast_unc.forecasting.choose import choice
 from forecast_unc.forecasting.choose.specification import Averaging, SmoothingSpecification
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.models.training import TrainingSeries
+from forecast_unc.forecasting.pool.past_scores import weights_by_scores
 from forecast_unc.forecasting.pool.weights import average, own_changes
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.history import History
@@ -80,10 +81,8 @@ def by_hand(specification, y, later=None):
 def test_it_averages_a_few_specifications(fitted):
     assert fitted.seasonal_period_ == (12,)
     assert fitted.refused_ == ()
-    ensemble = fitted.ensemble_
-    ratios = ensemble.rolling.error_ratios(ensemble.rules.averaging.look_ahead)
-    votes = np.array([1.0] * 6 + [2.0] * 2) / ratios**4
-    np.testing.assert_allclose(fitted.weights_, votes / votes.sum(), rtol=1e-12)
+    votes = np.array([1.0] * 6 + [2.0] * 2)
+    np.testing.assert_allclose(fitted.ensemble_.votes, votes / votes.sum(), rtol=1e-12)
     models = on_lags(fitted)
     assert parts(models, "lags") == [(1,), *[tuple(range(1, 14))] * 5]
     assert parts(models, "differences") == [(1,), (), (), (), (12,), (12,)]
@@ -121,9 +120,10 @@ def test_the_members_can_be_fitted_by_hand(y, smoothed):
     asks = [partial(predicted, by_hand(m.specification, y)) for m in model.models_]
     assert (len(on_lags(model)) > 1, len(smoothing(model))) == (True, smoothed)
     look_ahead = {72: 18, 40: 4}[len(y)]
-    rule = Averaging(True, 6.0, look_ahead, disagreement=True)
+    rule = Averaging(False, 6.0, look_ahead, disagreement=True)
     changes = own_changes(y.to_numpy(), max(6, look_ahead))
-    expected = average(rule, asks, model.weights_, 6, yardstick=changes)
+    worth, votes = partial(weights_by_scores, model.ensemble_.rolling), model.ensemble_.votes
+    expected = average(rule, asks, votes, 6, yardstick=changes, worth=worth)
     ahead = model.forecast(6)
     same(ahead, forecast_of(ahead.index, expected.prediction))
 
@@ -185,18 +185,21 @@ def test_a_season_is_not_tested_in_less_than_two_cycles():
 
 
 def test_models_are_numbered_as_the_members_of_a_forecast():
-    """A last value far out makes a member in levels explode; the others keep their numbers."""
-    y = pd.Series(np.r_[np.full(20, 1e-3), np.geomspace(1e-3, 40, 20)])
+    """Four values near 0 make those of the logarithm hopeless; the others keep their numbers."""
+    t, rng = np.arange(120), np.random.default_rng(0)
+    values = 100 + 15 * np.sin(2 * np.pi * t / 12) + rng.normal(0, 2, 120)
+    values[90:94] = 1e-6
+    y = pd.Series(values, pd.date_range("2000", periods=120, freq="MS"))
     model = Forecaster(outliers="keep").fit(y)
     named = [line for line in model.choices_ if line.startswith("model ")]
     ahead = model.forecast(1)
     assert len(ahead.members) < len(named) == len(model.models_)
-    assert ahead.members[-1].number > len(ahead.members)
+    assert max(one.number for one in ahead.members) > len(ahead.members)
     for one in ahead.members:
         assert named[one.number - 1].startswith(f"model {one.number}, weight ")
         assert one.model in named[one.number - 1]
         assert f"member {one.number}" in ahead.explain().index
-    out = ", left out of the next step, as it diverges or is far too wide: "
+    out = ", left out of the next step: it diverges, is far too wide, or was far worse: "
     assert sum(out in line for line in named) == len(named) - len(ahead.members)
     check = ahead.check(n_samples=256)
     assert check.numbers == tuple(one.number for one in ahead.members)
@@ -713,9 +716,9 @@ def test_a_later_zero_costs_the_logarithms():
     # what the levels take in, they forecast from
     assert model.forecast(3).index[0] == pd.Timestamp("2021-02-01")
     few = Forecaster(outliers="keep").fit(y[:12].reset_index(drop=True))
-    np.testing.assert_allclose(few.weights_, np.array([1, 1, 2, 2]) / 6, rtol=1e-15)
+    np.testing.assert_allclose(few.ensemble_.votes, np.array([1, 1, 2, 2]) / 6, rtol=1e-15)
     few.update(pd.Series([0.0], [12], name="sales"))
-    np.testing.assert_allclose(few.weights_, [1 / 3, 2 / 3], rtol=1e-15)
+    np.testing.assert_allclose(few.ensemble_.votes, [1 / 3, 2 / 3], rtol=1e-15)
     few.update(pd.Series([1.0], [13], name="sales"))
     assert len(few.refused_) == 2  # once each
 

@@ -82,6 +82,8 @@ def test_what_is_wider_than_the_yardstick_allows_is_dropped():
     np.testing.assert_array_equal(found, [[1, 1], [0, 0], [1, 1]])
     forecasts = [steps_of([w, w]) for w in (1.0, 3.9, 9.0)]
     found = shares_by_width(rule, forecasts, 2, 1, np.array([1.0, 2.5]))
+    np.testing.assert_array_equal(found, [[1, 1], [1, 1], [0, 0]])  # for good
+    found = shares_by_width(rule, forecasts, 2, 1, np.array([1.0, 2.5]), for_good=False)
     np.testing.assert_array_equal(found, [[1, 1], [1, 1], [0, 1]])
     found = shares_by_width(rule, forecasts, 2, 1, np.array([0.2, 0.2]))
     np.testing.assert_array_equal(found, [[1, 1], [0, 0], [0, 0]])
@@ -91,9 +93,9 @@ def test_guards_see_the_widths_that_weights_see():
     """Over the last two steps: 1, 5.5, 5.5, 1; looked ahead for 5.5 at the first, too."""
     ones, jump = [1.0] * 4, [1.0, 10.0, 1.0, 1.0]
     found = shares(Averaging(False, 5.4, 2), ones, jump)
-    np.testing.assert_array_equal(found[1], [1, 0, 0, 1])
+    np.testing.assert_array_equal(found[1], [1, 0, 0, 0])  # for good
     found = shares(Averaging(False, 5.4, 2), ones, jump, ahead=2)
-    np.testing.assert_array_equal(found[1], [0, 0, 0, 1])
+    np.testing.assert_array_equal(found[1], [0, 0, 0, 0])
 
 
 def test_a_mean_of_a_tail_drops_a_member_for_good():
@@ -491,5 +493,5 @@ def test_the_yardstick_says_what_explodes():
     asks = [lambda h, w=w: steps_of([w] * h) for w in (1.0, 20.0, 21.0, 700.0)]
     found = average(rule, asks, np.ones(4), 2, yardstick=np.array([4.0, 100.0]))
     np.testing.assert_array_equal(found.shares, [[1, 1], [1, 1], [1, 1], [0, 0]])
-    found = average(rule, asks, np.ones(4), 2, yardstick=np.array([4.0, 120.0]))
-    np.testing.assert_array_equal(found.shares[3], [0, 1])
+    found = average(rule, asks, np.ones(4), 2, yardstick=np.array([120.0, 120.0]))
+    np.testing.assert_array_equal(found.shares[3], [1, 1])

@@ -32,6 +32,7 @@ from forecast_unc.forecasting.pool.calibration import (
     conformal,
     rolling_errors,
 )
+from forecast_unc.forecasting.pool.past_scores import weights_by_scores
 from forecast_unc.forecasting.pool.weights import average, own_changes
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from tests.members import ahead_of, in_turn, predicted
@@ -483,7 +484,9 @@ def test_the_forecast_is_recalibrated_by_hand(name):
     rule = model.ensemble_.rules.averaging
     asks = [partial(predicted, m) for m in model.models_]
     changes = own_changes(model.ensemble_.history.y, horizon)
-    averaged = average(rule, asks, model.weights_, horizon, yardstick=changes)
+    worth = partial(weights_by_scores, model.ensemble_.rolling) if len(asks) > 1 else None
+    votes = model.ensemble_.votes
+    averaged = average(rule, asks, votes, horizon, yardstick=changes, worth=worth)
     found = rolling_errors(
         Rolling(model.models_), averaged.members, averaged.shares, rule.disagreement
     )

@@ -16,6 +16,7 @@ from forecast_unc.forecasting.models import training
 from forecast_unc.forecasting.models.base import FittedModel
 from forecast_unc.forecasting.models.effects import CalendarEffects, ExogEffects
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
+from forecast_unc.forecasting.pool.past_scores import weights_by_scores
 from forecast_unc.forecasting.pool.weights import own_changes, shares_by_width
 from forecast_unc.series import rows
 from tests.members import ahead_of, in_turn, on_lags, predicted, smoothing
@@ -53,10 +54,11 @@ def test_weights_are_those_of_the_exact_forecasts(name, kind):
     model, steps = fitted(name, calibrate=False), 6
     rule = model.ensemble_.rules.averaging
     horizon = max(steps, rule.look_ahead)
-    exact = [predicted(one, horizon) for one in model.models_]
+    judged = [predicted(one, horizon) for one in model.models_]
     changes = own_changes(model.ensemble_.history.y, horizon)
-    shares = shares_by_width(rule, exact, horizon, rule.look_ahead, changes)
-    shares = shares[:, :steps] * model.weights_[:, None]
+    shares = shares_by_width(rule, judged, horizon, rule.look_ahead, changes)
+    shares *= weights_by_scores(model.ensemble_.rolling, judged, shares > 0.0)
+    shares = shares[:, :steps] * model.ensemble_.votes[:, None]
     method = Method(kind, True, 20, 0)
     apart = [ahead_of(one, steps, method) for one in model.models_]
     expected = Forecast.average(apart, shares, disagreement=True)
@@ -267,29 +269,6 @@ def test_steady_growth_is_followed_though_most_models_miss_it(seed):
     assert (np.abs(ahead.median / y[72:] - 1.0) < 0.15).all()
 
 
-def test_votes_fall_with_the_fourth_power_of_the_errors():
-    """Mean absolute errors of the first steps from the origins inside, by hand."""
-    model = Forecaster().fit(growing(72, 0))
-    ensemble, rolling = model.ensemble_, model.ensemble_.rolling
-    assert len(rolling.origins) > 20
-    y, steps = ensemble.history.y, ensemble.rules.averaging.look_ahead
-    found = np.array([rolling.forecasts(i, steps).value for i in range(len(model.models_))])
-    errors = [
-        [abs(values[i, t] - y[n + t]) for i, n in enumerate(rolling.origins) for t in range(steps)
-         if n + t < 72 and np.isfinite(found[:, i, t]).all()]
-        for values in found
-    ]  # fmt: skip
-    means = np.mean(errors, axis=1)
-    ratios = means / means.min()
-    np.testing.assert_allclose(rolling.error_ratios(steps), ratios, rtol=1e-9)
-    assert ratios.max() > 2.0
-    plain = [2.0 if isinstance(one, SmoothingModel) else 1.0 for one in ensemble.models]
-    votes = plain / ratios**4
-    np.testing.assert_allclose(model.weights_, votes / votes.sum(), rtol=1e-9)
-    alone = Forecaster(lags=2).fit(growing(72, 0)).ensemble_
-    np.testing.assert_array_equal(alone.rolling.error_ratios(4), [1.0])
-
-
 @pytest.mark.parametrize("n", [24, 36])
 def test_a_straight_line_goes_on(n):
     """Models that follow it to 1e-3 and to 1e-6 count alike: else one of log changes is alone."""
@@ -298,14 +277,13 @@ def test_a_straight_line_goes_on(n):
     assert ahead.mean.iloc[-1] == pytest.approx(100.0 + 5.0 * (n + 11), abs=5.0)
 
 
-def test_a_member_that_is_hopeless_inside_the_series_keeps_a_trace_of_weight():
-    """Its vote underflowed to 0, and a forecast of the others could not be calibrated."""
+def test_members_that_are_hopeless_inside_the_series_are_left_out():
+    """A forecast of the others could not be calibrated."""
     t, rng = np.arange(120), np.random.default_rng(0)
     values = 100 + 15 * np.sin(2 * np.pi * t / 12) + rng.normal(0, 2, 120)
     values[90:94] = 1e-6  # their logarithms are far away
     model = Forecaster().fit(pd.Series(values, pd.date_range("2000", periods=120, freq="MS")))
-    assert model.weights_.min() < 1e-9
-    assert (model.weights_ > 0).all()
+    assert model.weights_.min() == 0.0
     np.testing.assert_allclose(model.forecast(3).mean, values[24:27], atol=30)
     assert len(model.fitted()) > 0
 

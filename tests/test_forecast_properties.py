@@ -402,7 +402,7 @@ def test_nothing_is_read_where_there_is_no_weight(power, poison):
     bad = np.array([0, 0, 1, 0], dtype=bool)
     q = clean[1].q
     rows = {name: np.where(bad[:, None], poison, getattr(q, name)) for name in ("rest", "slopes")}
-    rows |= {name: np.where(bad, poison, getattr(q, name)) for name in ("tails", "lower")}
+    rows |= {name: np.where(bad, poison, getattr(q, name)) for name in ("normal_std", "lower")}
     broken = replace(
         clean[1],
         q=replace(q, **rows),

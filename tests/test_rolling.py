@@ -14,7 +14,9 @@ from forecast_unc.forecasting.pool.backcast import (
     MOST_ORIGINS,
     Rolling,
     rolling_forecasts,
+    rolling_spreads,
 )
+from forecast_unc.forecasting.pool.past_scores import past_scores
 from forecast_unc.regression.predictor import ScikitLearnRegressor
 from forecast_unc.series.history import History
 from forecast_unc.series.rows import interpolated
@@ -279,7 +281,8 @@ def test_training_rows_are_times_inputs_and_targets():
 # Models compared
 
 
-def test_error_ratios_are_of_the_times_that_all_models_forecast():
+def test_past_scores_are_of_the_times_that_all_models_forecast():
+    """Absolute errors: of forecasts without a width."""
     y = series(gaps=[50])
     models = tuple(Forecaster(GP, lags=p).fit(y).models_[0] for p in (2, 12, [1, 40]))
     origins, errors = Rolling(models).origins, []
@@ -290,21 +293,35 @@ def test_error_ratios_are_of_the_times_that_all_models_forecast():
             actual = y.to_numpy()[origin : origin + STEPS]
             rows.append([*np.abs(row[: len(actual)] - actual), *[np.nan] * (STEPS - len(actual))])
         errors.append(rows)
-    common = np.isfinite(errors).all(axis=0)
-    assert 8 < common.sum() < common.size  # not after the gap, not beyond the end
-    means = np.maximum(
-        np.array(errors)[:, common].mean(axis=1), 0.1 * y.dropna().diff().abs().mean()
-    )
+    errors = np.array(errors)
+    known = np.isfinite(errors).all(axis=0)
+    assert 8 < known.sum() < known.size  # not after the gap, not beyond the end
+    recent = np.exp(-2.0 * np.linspace(1.0, 0.0, len(origins)))[:, None] * known
+    expected = []
+    for step in range(1, STEPS + 1):
+        window = slice(max(step // 2, 1) - 1, step)
+        weights = recent[:, window]
+        total = (weights * np.where(known, errors, 0.0)[:, :, window]).sum(axis=(1, 2))
+        expected.append(total / weights.sum())
     rolling = Rolling(models)
-    np.testing.assert_allclose(rolling.error_ratios(STEPS), means / means.min(), rtol=1e-9)
-    rolling.forecasts(0, 2 * STEPS)  # more steps change nothing of the first
-    np.testing.assert_allclose(rolling.error_ratios(STEPS), means / means.min(), rtol=1e-9)
+    spreads = rolling_spreads(rolling, [None] * 3, STEPS)
+    past = np.array([rolling.forecasts(i, STEPS).value for i in range(3)])
+    sure = spreads._replace(
+        width=np.ones((3, STEPS)), past_median=past, past_width=np.zeros(past.shape)
+    )
+    found = past_scores(rolling, sure)
+    np.testing.assert_allclose(found.mean.T, expected, rtol=1e-9)
+    number = (len(y) - origins[0]) * known[:, 0].mean() / np.arange(1, STEPS + 1)
+    np.testing.assert_allclose(found.number, number, rtol=1e-12)
 
 
-def test_models_are_not_compared_at_fewer_than_eight_origins():
+def test_without_origins_there_are_no_past_scores():
     models = tuple(Forecaster(GP, lags=p).fit(series(12)).models_[0] for p in (1, 6))
-    assert len(Rolling(models).origins) < 8
-    np.testing.assert_array_equal(Rolling(models).error_ratios(STEPS), [1.0, 1.0])
+    rolling = Rolling(models)
+    rolling.__dict__["origins"] = np.zeros(0, dtype=np.intp)
+    found = past_scores(rolling, rolling_spreads(rolling, [None, None], STEPS))
+    assert not found.mean.any()
+    assert not found.number.any()
 
 
 def test_gaps_cost_no_origins(rng):

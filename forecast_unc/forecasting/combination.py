@@ -50,9 +50,9 @@ class Combination(Scored):
         95 % bands over the 4 steps up to each; "validation" 1 / CRPS^2 over three origins near the
         end, each member fitted once, before them: for long series. None weights all alike.
     widest : float, optional
-        Above 1. A member is dropped at steps where it is more than so many times as wide as the
-        narrowest, from the step on at which it diverges or its mean is more than 7.4 medians, and
-        if it cannot take in what is observed later. By default none is: its error is raised.
+        Above 1. A member is dropped from the step on at which it is more than so many times as wide
+        as the narrowest, diverges or has a mean of more than 7.4 medians, and if it cannot take in
+        what is observed later. By default none is: its error is raised.
 
     Attributes
     ----------

@@ -125,7 +125,7 @@ class Forecaster(Scored, Arguments):
         also with its ``regressor`` (one of scikit-learn is its ``estimator_``) and
         ``differencing``, exponential smoothing with its ``smoothing``.
     weights_ : ndarray of shape (k,)
-        Their weights before the widths of a forecast are known; they add up to 1.
+        Their weights in the forecast of the next step; they add up to 1.
     refused_ : tuple of Refusal
         Specifications that could not be fitted, or take in what came later, with the ``reason``.
     seasonal_period_ : tuple of int
@@ -297,9 +297,10 @@ class Forecaster(Scored, Arguments):
             Gaussian over all steps; by moments to first order in the variance; by a mixture of 512
             pieces, each with a function of its own, without a seed; by sample paths; or ("naive")
             not at all. "auto" is "exact" for an average of several models, where the difference is
-            small. For one it is the mixture; but "exact" of a single step, if values within the
-            lags are noisy, or missing before the last one, if not `path_consistent`, or if a piece
-            diverges; "taylor" for regressors without a closed form (`Forecast.propagation` tells).
+            small, but for nonlinear members. For these and for one model it is the mixture; but
+            "exact" of a single step, if values within the lags are noisy, or missing before the
+            last one, if not `path_consistent`, or if a piece diverges; "taylor" for regressors
+            without a closed form (`Forecast.propagation` tells).
         path_consistent : bool, default=True
             Share the function uncertainty between the steps: it is one function at all of them.
             False is the classic recursion, whose intervals for sums and late steps are too narrow.
@@ -381,8 +382,8 @@ class Forecaster(Scored, Arguments):
 
     @property
     def weights_(self) -> Array:
-        """Weights of the models before the widths of a forecast are known, (k,)."""
-        return self._ensemble().weights
+        """Weights of the models in the forecast of the next step, (k,)."""
+        return self._ensemble().next_shares
 
     @property
     def refused_(self) -> tuple[Refusal, ...]:
@@ -430,7 +431,7 @@ class Forecaster(Scored, Arguments):
             why = f"y has too few values for one of {self.seasonal_period} steps"
         season = f"season of {' and '.join(map(str, periods))} steps" if periods else "no season"
         lines = [Note("season", f"{season}: {why}")]
-        lines += self.notes_ + ensemble.bands_named()
+        lines += self.notes_ + ensemble.bend_named() + ensemble.bands_named()
         bounds, shares = (lower, ensemble.rules.upper), ensemble.at_bounds
         for name, bound, share in zip(("lower", "upper"), bounds, shares, strict=True):
             if np.isinf(bound):

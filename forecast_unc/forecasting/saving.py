@@ -62,7 +62,7 @@ from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegre
 from forecast_unc.regression.rvm.rvm import RVMRegressor
 from forecast_unc.series.history import History
 
-FORMAT = 3
+FORMAT = 4
 _KIND = "forecast_unc"
 # The last bytes of a file: the digest of all before them.
 _LABEL = b"sha256:"

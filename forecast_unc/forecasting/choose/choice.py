@@ -65,6 +65,8 @@ _SEARCH_ROWS, _CENTERS = 5000, 200
 # Weight of exponential smoothing beside a model on lagged values. At origins inside the training
 # parts of ten sets the quantile loss is .45 % lower than with 1, standard error .15 over the sets.
 _SMOOTHING = 2.0
+# Evidence (nats) of a nonlinear function for which each of its models has one vote.
+_NATS_A_VOTE = 20.0
 # Rows for each effect of a profile: of one row each, effect and noise cannot be told apart.
 _ROWS_AN_EFFECT = 1.5
 # Nats in ten steps that a search among several models goes on for: hourly series MASE - 1.3 %,
@@ -159,7 +161,7 @@ def _automatic(
     counted = all(isinstance(one, CountSpecification) for one in members)
     # Smoothing of zeros alone is narrower than a whole number: rounded it had no variance.
     rules = Rules(
-        Averaging(True, WIDEST, look_ahead, disagreement=True),
+        Averaging(False, WIDEST, look_ahead, disagreement=True),
         periods,
         value_or(arguments.calibrate, arguments.noise == "process" and not counted),
         whole=whole and bool(counted or np.nanmax(history.y)),
@@ -327,7 +329,15 @@ def _completed(
         why += f", which leaves out the {terms} of the season"
     most = _most_rows(arguments, candidate)
     changes = differences if is_auto(arguments.differences) else ()
-    return replace(one, regressor=regressor, max_train=most, exog_differences=changes, why=why)
+    return replace(
+        one,
+        regressor=regressor,
+        max_train=most,
+        exog_differences=changes,
+        why=why,
+        bend=candidate.bend,
+        weight=candidate.bend / _NATS_A_VOTE if candidate.bend else 1.0,
+    )
 
 
 def _most_rows(arguments: Arguments, candidate: Candidate) -> int | None:

@@ -55,6 +55,7 @@ class Specification:
     exog_lags: int = 0  # of the regressors, from 0 on
     weight: float = 1.0  # of its forecast in an average, before the widths are known
     effects: tuple[str, ...] = ()  # words of the calendar: effects to take out of the levels
+    bend: float = 0.0  # log evidence (nats) of a nonlinear function over a line, which chose it
 
     @property
     def depth(self) -> int:
@@ -132,10 +133,10 @@ class Averaging:
 
     by_width: bool = False  # weight by 1 / width
     widest: float | None = None
-    """A forecast is dropped at the steps at which its width is more than so many times that of the
-    yardstick, or else of the narrowest, from the step on at which its mean is more than 7.4 medians
-    (a lognormal of log std 2), and where it diverges. Without it none is dropped, and an error is
-    that of the average."""
+    """A forecast is dropped from the step on at which its width is more than so many times that of
+    the yardstick, or else of the narrowest, or its mean is more than 7.4 medians (a lognormal of
+    log std 2), and where it diverges. Without it none is dropped, and an error is that of the
+    average."""
     look_ahead: int = LOOK_AHEAD
     """Steps of a width: the mean width of the 95 % band over so many steps that end with the step,
     or over the first of them before."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from forecast_unc._typing import Array
 from forecast_unc.series.calendar import LONGEST_PROFILE
+from forecast_unc.series.nonlinearity import evidence_of_bend
 from forecast_unc.series.seasons import recurs
 
 # Figures where one is on record; the others are choices, which keep the frequencies apart.
@@ -34,6 +35,10 @@ _MONTHS, _LEAST, _WALK, _CYCLES = 400, 208, 104, 4
 # Linear models count from so many values on, and learn from the last so many, of short seasons
 # from more, or from so many of the longest seasons.
 _LINEAR_FROM, _LINEAR_ROWS, _LINEAR_SHORT, _LINEAR_CYCLES = 72, 300, 600, 6
+# Nats for a nonlinear function, and its rows. Maps with noise have 50 and more, 100 values of one
+# with a threshold 7 to 12, 300 of it 30 to 46. Of 816 real series 9 % have 7, where CRPS with such
+# members is .5 % higher, and 3 % have 20, where it is 1 % lower.
+_BENDS, _NONLINEAR_ROWS = 7.0, 300
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,7 @@ class Candidate:
     lag_weights: Literal["shrunk", "free", None] = "shrunk"  # those of other inputs are free
     bias: Literal["free", "shrunk", None] = "shrunk"  # in differences it is a drift
     model: Literal["process", "linear", "smoothing", "counts"] = "process"
+    bend: float = 0.0  # log evidence (nats) of a nonlinear function over a line; 0: not nonlinear
 
 
 PLAIN = Candidate("given", (), MOST_ROWS, "as given", (), (), calendar=None)
@@ -151,6 +157,15 @@ KINDS: dict[str, dict[str, Any]] = {
             + ", recent values counting most"
         ),
     },
+    "nonlinear": {
+        "differences": (),
+        "lag_weights": "free",
+        "bias": "free",
+        "calendar": None,
+        "prior": "weak",
+        "rows": _NONLINEAR_ROWS,
+        "why": "a nonlinear function of lagged values",
+    },
     "counts": {"model": "counts", "why": "whether anything occurs, and how much"},
 }
 """Fields of a `Candidate` that differ from its defaults, or functions of (n, periods)."""
@@ -170,14 +185,18 @@ TABLE = (
     Row("weeks", "levels", **_LONG_SEASON),
     Row("weeks", "relative", lags=lags_for, rows=_LEAST, calendar=None),
     Row("several seasons", "levels", prior="weak"),
+    # Of the logarithm, too, CRPS of both is the same within .4 %.
+    Row("several seasons", "linear", differences=(1,), why="the last value, and the usual change"),
     Row("linear", "linear"),
     Row("linear", "linear", transform="log"),
     # Of no season they are the same models.
     Row("linear", "linear changes"),
     Row("linear", "linear changes", transform="log"),
-    Row("linear", "linear changes", differences=lambda n, periods: periods[-1:]),
+    # Without a logarithm, too, CRPS of 30 hourly series is 1.2 % higher, of a demand .1 % lower.
     Row("linear", "linear changes", differences=lambda n, periods: periods[-1:], transform="log"),
     # With several seasons, hours of a week, the average was the same within an error.
+    Row("nonlinear", "nonlinear", lags=(1, 2, 3)),
+    Row("nonlinear", "nonlinear", lags=lambda n, periods: tuple(range(1, min(12, n // 16) + 1))),
     Row("any", "smoothing"),
     # The season of the index that the test does not find, too. Smoothing on 224 origins of months
     # and quarters: CRPS -1.3 %, error .5, MSIS -2.2, .7; on 112 of simulated series without one
@@ -210,6 +229,9 @@ def candidates(
     regimes = dict.fromkeys([_regime(n, periods), *linear, "any"], periods)
     if "few" in regimes and recurs(y, _recent(n)):
         regimes["few that recur"] = periods
+    bend = evidence_of_bend(y) if "no season" in regimes else 0.0
+    if bend > _BENDS:
+        regimes["nonlinear"] = periods
     if not_found:
         regimes |= dict.fromkeys(["not found", f"{_regime(n, not_found)} not found"], not_found)
     if whole:
@@ -229,6 +251,8 @@ def candidates(
             fields["calendar"] = None
         if periods and periods == not_found:
             fields["why"] += "; the season is kept as a hedge, though not significant"
+        if row.regime == "nonlinear":
+            fields["bend"] = bend
         return Candidate(kind, periods, **fields)
 
     found = [of(row, regimes[row.regime]) for row in TABLE if row.regime in regimes]

@@ -85,9 +85,8 @@ class FittedModel(ABC):
         """Propagation of the moments of one Gaussian: "taylor" without a closed form."""
         return "exact"
 
-    @property
-    def splits_cheaply(self) -> bool:
-        """Whether the mixture is cheap, and better than one Gaussian."""
+    def splits(self, alone: bool) -> bool:
+        """Whether the mixture is cheap, and so much better than one Gaussian as to be "auto"."""
         return False
 
     @abstractmethod

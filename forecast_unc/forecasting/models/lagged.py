@@ -152,12 +152,15 @@ class LaggedModel(FittedModel):
         """Propagation of the moments of one Gaussian: "taylor" without a closed form."""
         return "exact" if self.regressor.posterior_.closed_form else "taylor"
 
-    @property
-    def splits_cheaply(self) -> bool:
+    def splits(self, alone: bool) -> bool:
         """Whether pieces have one function each, and nothing was observed on the way to the origin.
 
         Else they would be weighted by it, and their cost grow with the square of the way.
         """
+        # An average of several is within 8 % of its own Monte Carlo by exact moments, in the std of
+        # sums and of maxima (24 series); one model's are off by up to 48 %.
+        if not (alone or self.specification.bend):
+            return False
         start = run_in(self.one_step, self.past)
         return self.one_step.posterior.joint and not start.observed[start.now :].any()
 

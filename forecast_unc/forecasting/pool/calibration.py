@@ -26,15 +26,12 @@ from forecast_unc._checks import refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.marginals import error_scores, error_sizes
-from forecast_unc.forecasting.pool.backcast import Rolling
+from forecast_unc.forecasting.pool.backcast import Rolling, recent_means, rolling_spreads
 from forecast_unc.forecasting.pool.weights import Predictions
 
 # By maximum likelihood of what followed origins inside the training parts of 1,300 series: 17 sets
 # of real ones, simulated ones, ordinary ones; docs/benchmarks/all.md.
 _BETA = (-0.35, 0.15, 2.01)
-# Age of the first origin: errors of long ago are of another level. In reserve log likelihood of a
-# step is .0038 higher, error .0016, of ordinary series .0069, .0027, of simulated ones the same.
-_OLDEST = 2.0
 _MEAN_ABS = float(np.sqrt(2.0 / np.pi))  # E|z| of a standard normal
 _MOST_Z = 6.0  # an error counts for no more stds: a single one would decide
 # Correlations of so many neighbouring steps, and the share of what they show that is believed.
@@ -89,22 +86,8 @@ def rolling_errors(
 
     Widths there are those of the members, times the slope of the transform there over that here.
     """
-    origins = rolling.origins
-    y = rolling.models[0].history.y
-    h = shares.shape[1]
-    medians, widths = np.zeros(shares.shape), np.zeros(shares.shape)
-    values, scales = np.full((2, len(shares), len(origins), h), np.nan)
-    for number, (model, member) in enumerate(zip(rolling.models, members, strict=True)):
-        if member is None:
-            continue
-        n = min(len(member), h)
-        median, width = member.first(n).joint.q.spread
-        medians[number, :n], widths[number, :n] = median, width
-        now = model.transform.slope(model.transform.forward(median))
-        # No scale where Box-Cox ends, at y = 0.
-        in_levels = np.divide(width, now, out=np.zeros(n), where=now > 0.0)
-        values[number], slope = rolling.forecasts(number, h)
-        scales[number, :, :n] = slope[:, :n] * in_levels
+    y, h = rolling.models[0].history.y, shares.shape[1]
+    medians, widths, values, scales = rolling_spreads(rolling, members, h)
     good = (shares[:, None] > 0) & np.isfinite(values) & (scales > 0.0) & np.isfinite(scales)
     inside = np.where(good, shares[:, None], 0.0)
     center, unit = _average(values, scales, inside, disagreement)
@@ -113,8 +96,8 @@ def rolling_errors(
         now = _average(medians, widths, np.where(widths > 0.0, shares, 0.0), disagreement)[1]
         level = np.log(np.nanvar(y)) - 2.0 * np.log(now)
     enough = inside.sum(axis=0) > _LEAST_WEIGHT * shares.sum(axis=0)
-    n_values = len(y) - int(origins.min(initial=len(y)))
-    return Errors(np.where(enough, z, np.nan), np.where(np.isnan(now), 0.0, level), n_values)
+    level = np.where(np.isnan(now), 0.0, level)
+    return Errors(np.where(enough, z, np.nan), level, rolling.n_values)
 
 
 def _average(
@@ -167,16 +150,9 @@ def conformal(joint: Joint, errors: Errors) -> Joint:
 
 def _mean_sizes(z: Array) -> Array:
     """Mean of |z| over the steps from h/2 to h, (h,); where there is none, of the steps before."""
-    size = np.minimum(np.abs(z), _MOST_Z)
-    weights = np.exp(-np.linspace(_OLDEST, 0.0, len(z)))  # of the origins
-    sums = np.append(0.0, np.cumsum(weights @ np.nan_to_num(size)))
-    counts = np.append(0.0, np.cumsum(weights @ np.isfinite(size)))
-    end = np.arange(1, z.shape[1] + 1)
-    start = np.maximum(end // 2, 1) - 1
-    total, number = sums[end] - sums[start], counts[end] - counts[start]
-    means, last = np.empty(len(end)), _MEAN_ABS
-    for step, (one, n) in enumerate(zip(total, number, strict=True)):
-        last = max(one / n, _LEAST_SIZE) if n else last
+    means, last = recent_means(np.minimum(np.abs(z), _MOST_Z), np.isfinite(z)), _MEAN_ABS
+    for step, mean in enumerate(means):
+        last = last if np.isnan(mean) else max(mean, _LEAST_SIZE)
         means[step] = last
     return means
 

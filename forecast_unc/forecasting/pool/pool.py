@@ -34,6 +34,7 @@ from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.forecasting.pool.backcast import AskPast, Rolling, past_steps
 from forecast_unc.forecasting.pool.calibration import calibration, conformal, rolling_errors
+from forecast_unc.forecasting.pool.past_scores import weights_by_scores, weights_by_step
 from forecast_unc.forecasting.pool.weights import (
     Ask,
     Averaged,
@@ -138,13 +139,9 @@ class Ensemble:
         return self.rolling.models
 
     @cached_property
-    def weights(self) -> Array:
-        """Weights of the models before the widths are known, which add up to 1, (k,)."""
+    def votes(self) -> Array:
+        """Votes of the models, which add up to 1, (k,)."""
         votes = np.array([float(model.specification.weight) for model in self.models])
-        if self.rules.averaging.by_width:
-            # by the fourth power of errors inside the training part, and never nothing at all
-            ratios = self.rolling.error_ratios(self.rules.averaging.look_ahead)
-            votes *= np.maximum(ratios**-4.0, 1e-12)
         return np.asarray(votes / votes.sum())
 
     def predict(self, ahead: Ahead, method: Method) -> Prediction:
@@ -185,12 +182,20 @@ class Ensemble:
 
         Averaged with the widths of the time itself, and calibrated as that of the last value.
         """
-        rules, bands = self.rules, self._bands_of_next() if self.rules.calibrate else None
+        rules, bands, worth = self.rules, None, None
+        if len(self.models) > 1 or rules.calibrate:
+            # cheap, and of any regressor: widths and errors are those of the default forecasts
+            last = self.history.part(len(self.history.y) - 1)
+            ahead = Ahead(last.index, last.exog, None)
+            before = self.at(self.history.part(0, len(self.history.y) - 1))
+            averaged, seen, _ = before._averaged(ahead, Method("naive"))
+            worth = partial(weights_by_step, self.rolling, averaged.members)
+            bands = before._bands(averaged, seen, 1, most=1) if rules.calibrate else None
 
         def ask(at: Positions) -> PastSteps | None:
             members = [past_steps(model, at) for model in self.models]
             one_step = own_changes(self.history.y, 1)
-            steps = average_past(rules.averaging, members, self.weights, one_step)
+            steps = average_past(rules.averaging, members, self.votes, one_step, worth)
             if steps is None:
                 return None
             made = steps.prediction
@@ -200,15 +205,6 @@ class Ensemble:
             return steps._replace(prediction=made.checked(lambda i: self.history.time(at[i])))
 
         return ask
-
-    def _bands_of_next(self) -> Callable[[Joint], Joint]:
-        """Calibration of predictions of one step, that of the forecast of the last value."""
-        last = len(self.history.y) - 1
-        ahead = Ahead(self.history.index[last:], self.history.exog[last:], None)
-        before = self.at(self.history.part(0, last))
-        # cheap, and of any regressor: widths and errors are those of the default forecasts
-        averaged, seen, _ = before._averaged(ahead, Method("naive"))
-        return before._bands(averaged, seen, 1, most=1)
 
     def _bands(
         self, averaged: Averaged, ahead: Ahead, correlated: int, most: int | None = None
@@ -251,14 +247,13 @@ class Ensemble:
         )
         averaged = average(
             averaging,
-            # An average of several is within 8 % of its own Monte Carlo by exact moments, in the
-            # std of sums and of maxima (24 series); one model's are off by up to 48 %.
-            _asks(self.models, ahead, method, split=not several),
-            self.weights,
+            _asks(self.models, ahead, method, alone=not several),
+            self.votes,
             steps,
             references=_asks(self.models, ahead) if weighed and not plain else [],
             can_look_ahead=looks_ahead and needed,
             yardstick=own_changes(self.history.y, len(ahead.index)) if several else None,
+            worth=partial(weights_by_scores, self.rolling),
         )
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
         return averaged, ahead, look_ahead if looks_ahead else 2
@@ -317,6 +312,15 @@ class Ensemble:
         counted = all(isinstance(model, CountModel) for model in self.models)
         return max(self.at_bounds) > MANY_ZEROS and not counted
 
+    def bend_named(self) -> list[Note]:
+        """Line on the evidence of a nonlinear function, where it chose models."""
+        specifications = (one.specification for one in self.models if isinstance(one, LaggedModel))
+        bend = max((one.bend for one in specifications), default=0.0)
+        if not bend:
+            return []
+        fact = f"nonlinear: a function that bends has {bend:.0f} nats more evidence than a line"
+        return [Note("nonlinear", fact, (bend,))]
+
     def bands_named(self) -> list[Note]:
         """Line on the calibration of the bands, if there is one."""
         if not self.rules.calibrate:
@@ -334,7 +338,7 @@ class Ensemble:
         for number, (model, share) in enumerate(zip(self.models, shares, strict=True), start=1):
             if 0.0 < share < _LEAST_NAMED:
                 continue
-            out = "left out of the next step, as it diverges or is far too wide"
+            out = "left out of the next step: it diverges, is far too wide, or was far worse"
             part = f"weight {100 * share:.0f} %" if share > 0.0 else out
             label = f"model {number}, {part}" if several else "model"
             lines.append(Note("model", f"{label}: {model.why} ({model})"))
@@ -346,22 +350,22 @@ class Ensemble:
 
 
 def _asks(
-    models: Sequence[FittedModel], ahead: Ahead, method: Method = _AUTO, split: bool = False
+    models: Sequence[FittedModel], ahead: Ahead, method: Method = _AUTO, alone: bool = False
 ) -> list[Ask]:
     """Each model's prediction of the first so many steps."""
 
     def ask(model: FittedModel, steps: int) -> Prediction:
-        return _predicted(model, ahead.first(steps), method, split)
+        return _predicted(model, ahead.first(steps), method, alone)
 
     return [partial(ask, model) for model in models]
 
 
-def _predicted(model: FittedModel, ahead: Ahead, method: Method, split: bool) -> Prediction:
-    """A model's prediction: "auto" is exact moments, or the mixture if it is to `split` and can."""
+def _predicted(model: FittedModel, ahead: Ahead, method: Method, alone: bool) -> Prediction:
+    """A model's prediction: "auto" is exact moments, or the mixture where it splits."""
     if method.propagation != "auto":
         return model.predict(ahead, method)
     several = len(ahead.index) > 1  # one step is normal
-    if split and several and method.path_consistent and model.splits_cheaply:
+    if several and method.path_consistent and model.splits(alone):
         with suppress(Diverged):  # a few pieces may, where one Gaussian does not
             return model.predict(ahead, Method("mixture"))
     return model.predict(ahead, method._replace(propagation=model.moments))

@@ -22,6 +22,9 @@ Ask = Callable[[int], Prediction]
 Predictions = Sequence[Prediction | None]
 """Those of several models, up to where each diverges: None where it has no first step."""
 
+Worth = Callable[[Predictions, Flags], Array]
+"""Factors (k, h) of the weights of k predictions, of those that count at each step (k, h)."""
+
 # Mean over median of a lognormal of log std 2: beyond, the mean is that of a tail. The largest
 # ratio of std to band of 270 short lognormal series falls from 1.4e5 to 4.
 _TAIL = float(np.exp(2.0))
@@ -36,11 +39,12 @@ def average(
     references: Sequence[Ask] = (),
     can_look_ahead: bool = True,
     yardstick: Array | None = None,
+    worth: Worth | None = None,
 ) -> Averaged:
     """The average of members with these weights (k,), and the widths of `references`, if any.
 
     Where members cannot look ahead weights are taken from the steps so far. `yardstick`: widths
-    of 95 % (steps,) that say what explodes.
+    of 95 % (steps,) that say what explodes; `worth`: further factors of the weights.
     """
     places = [int(i) for i in np.flatnonzero(weights > 0)]  # others are not asked
     ahead = rule.look_ahead if can_look_ahead else 1
@@ -59,6 +63,8 @@ def average(
     shares = given * _within(judged, horizon)
     if len(places) > 1 and (rule.by_width or rule.widest is not None):
         shares *= shares_by_width(rule, judged, horizon, ahead, yardstick)
+    if len(places) > 1 and worth is not None:
+        shares *= worth(judged, shares > 0.0)
     within = _within(forecasts, steps)
     if references and rule.widest is not None and len(places) > 1:
         within &= ~_unstable(forecasts, judged, steps, rule.widest)
@@ -75,21 +81,28 @@ def average_past(
     found: Sequence[PastSteps | None],
     weights: Array,
     yardstick: Array | None = None,
+    worth: Worth | None = None,
 ) -> PastSteps | None:
     """The average at each time of the members that forecast it, by their widths there alone.
 
-    `yardstick`: the width of 95 % of one step (1,) that says what explodes.
+    `yardstick`: the width of 95 % of one step (1,) that says what explodes; `worth`: further
+    factors of the weights.
     """
-    pairs = [(f, w) for f, w in zip(found, weights, strict=True) if f is not None and w > 0.0]
-    if not pairs:
+    kept = [i for i, (f, w) in enumerate(zip(found, weights, strict=True)) if f and w > 0.0]
+    if not kept:
         return None
-    at, forecasts = pairs[0][0].places, [one.prediction for one, _ in pairs]
-    shares = np.array([w * one.known for one, w in pairs])
-    if len(pairs) > 1 and (rule.by_width or rule.widest is not None):
+    members = [one for i in kept if (one := found[i]) is not None]
+    at, forecasts = members[0].places, [one.prediction for one in members]
+    shares = np.array([weights[i] * one.known for i, one in zip(kept, members, strict=True)])
+    if len(kept) > 1 and (rule.by_width or rule.widest is not None):
         limit = None if yardstick is None else np.repeat(yardstick, len(at))
-        factors = (
-            shares_by_width(replace(rule, look_ahead=1), forecasts, len(at), 1, limit) * shares
-        )
+        at_once = replace(rule, look_ahead=1)
+        factors = shares * shares_by_width(at_once, forecasts, len(at), 1, limit, for_good=False)
+        if worth is not None:
+            every = [None if one is None else one.prediction for one in found]
+            counts = np.zeros((len(found), len(at)), dtype=np.bool_)
+            counts[kept] = factors > 0.0
+            factors *= worth(every, counts)[kept]
         shares = np.where(factors.any(axis=0), factors, shares)
     known = np.asarray(shares.any(axis=0))
     shares[:, ~known] = 1.0  # whatever stands there is not known
@@ -102,8 +115,9 @@ def shares_by_width(
     horizon: int,
     ahead: int,
     yardstick: Array | None = None,
+    for_good: bool = True,
 ) -> Array:
-    """Factors (k, h) of the weights of members that reach step `ahead`; 0: dropped."""
+    """Factors (k, h) of the weights of members that reach step `ahead`; 0: dropped `for_good`."""
     widths, tails = _widths_and_tails(forecasts, horizon)
     reach = _lengths(forecasts)
     ahead = min(ahead, int(reach.max()))  # if none gets there, as far as one does
@@ -113,7 +127,8 @@ def shares_by_width(
     if rule.widest is not None:
         own = means.min(axis=0, where=counts, initial=np.inf)
         limit = rule.widest * (own if yardstick is None else yardstick[:horizon])
-        calm = counts & ~np.logical_or.accumulate(tails, axis=1) & (means <= limit)
+        away = tails | (means > limit)
+        calm = counts & ~(np.logical_or.accumulate(away, axis=1) if for_good else away)
         least = np.where(counts, means, np.inf).argmin(axis=0)
         nobody = ~calm.any(axis=0)  # then the narrowest
         calm[least[nobody], nobody] = counts[least[nobody], nobody]

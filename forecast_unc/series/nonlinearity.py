@@ -1,0 +1,55 @@
+"""Whether the next value of a series bends in those before it: evidence against a line."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+
+from forecast_unc._typing import Array
+
+# Rows that are compared, the last ones: 10 ms, and maps of 100 values show 50 nats and more.
+_MOST_ROWS, _LEAST_ROWS = 208, 50
+# Lagged values in which a line is, each shrunk by its lag; those in which the function bends.
+_IN_LINE, _BENDING = 12, (1, 2, 3)
+# Hyper-parameters are not searched for: variances of weights over that of the noise; length scales,
+# in stds, and variances of the noise over that of the function; and the share of the line.
+_WEIGHTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
+_LENGTHS, _NOISES, _LINE = (1.0, 2.0), (1e-3, 1e-2, 0.1, 0.5), 0.1
+
+
+def evidence_of_bend(y: Array) -> float:
+    r"""Log evidence (nats) of a smooth function of lagged values over that of a line in them.
+
+    Both are Gaussian processes with the scale of all at its likeliest,
+    :math:`-\frac{n}{2} \log y^T K^{-1} y - \frac{1}{2} \log |K|` with K of unit noise or function,
+    each at the best of a few hyper-parameters; 0 for too few complete rows, or values all alike.
+    """
+    if len(y) <= _IN_LINE:
+        return 0.0
+    rows = np.lib.stride_tricks.sliding_window_view(y, _IN_LINE + 1)
+    rows = rows[~np.isnan(rows).any(axis=1)][-_MOST_ROWS:]
+    if len(rows) < _LEAST_ROWS or not np.ptp(rows[:, -1]):
+        return 0.0
+    z = (rows - rows[:, -1].mean()) / rows[:, -1].std()
+    target, unit = z[:, -1], np.eye(len(z))
+    past = z[:, -2::-1]
+    shrunk = past / np.arange(1, _IN_LINE + 1)
+    line = 1.0 + shrunk @ shrunk.T
+    straight = max(_log_evidence(weight * line + unit, target) for weight in _WEIGHTS)
+    bent = -np.inf
+    for k in _BENDING:
+        apart = past[:, None, :k] - past[None, :, :k]
+        distance = np.einsum("ijk,ijk->ij", apart, apart) / k
+        for length in _LENGTHS:
+            function = np.exp(-0.5 * distance / length**2) + _LINE * line
+            bent = max(bent, *(_log_evidence(function + var * unit, target) for var in _NOISES))
+    return float(bent - straight)
+
+
+def _log_evidence(cov: Array, target: Array) -> float:
+    """Log evidence of a target (n,) with this covariance, of any scale; less a constant."""
+    factor, failed = lapack.dpotrf(cov, lower=1)
+    if failed:
+        return -np.inf
+    white, _ = lapack.dtrtrs(factor, target, lower=1)
+    return float(-0.5 * len(target) * np.log(white @ white) - np.log(factor.diagonal()).sum())

@@ -1,0 +1,106 @@
+"""Evidence of a bend against a line, and what the choice makes of it."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import multivariate_normal
+
+from forecast_unc import Forecaster
+from forecast_unc.series import nonlinearity
+from forecast_unc.series.nonlinearity import evidence_of_bend
+
+
+def path(step, n, seed, start=0.3):
+    """The last n values of a map with noise."""
+    rng, values = np.random.default_rng(seed), [start] * 3
+    for _ in range(n + 50):
+        values.append(step(values, rng.standard_normal()))
+    return np.array(values[-n:])
+
+
+def logistic(past, e):
+    return float(np.clip(3.7 * past[-1] * (1.0 - past[-1]) + 0.03 * e, 0.001, 0.999))
+
+
+def bistable(past, e):
+    return 2.4 * np.sin(past[-1]) + 0.3 * past[-2] + 0.3 * e
+
+
+def three_lags(past, e):
+    return 0.9 * np.tanh(2 * past[-1]) - 0.8 * np.sin(1.5 * past[-2]) + np.cos(past[-3]) + 0.2 * e
+
+
+def autoregression(past, e):
+    return 1.2 * past[-1] - 0.5 * past[-2] + e
+
+
+def walk(past, e):
+    return past[-1] + e
+
+
+def likeliest(cov, target):
+    """Log density of a normal target at the likeliest scale of its covariance."""
+    var = target @ np.linalg.solve(cov, target) / len(target)
+    return multivariate_normal(cov=var * cov).logpdf(target)
+
+
+def test_it_is_the_best_evidence_of_each_kind(monkeypatch):
+    """Against densities at the likeliest scale, with kernels written out."""
+    monkeypatch.setattr(nonlinearity, "_MOST_ROWS", 60)
+    y = path(bistable, 100, 0)
+    rows = [y[t - 12 : t + 1] for t in range(40, 100)]
+    targets = np.array([row[-1] for row in rows])
+    center, scale = targets.mean(), targets.std()
+    z = (np.array(rows) - center) / scale
+    past, target, n = z[:, -2::-1], z[:, -1], len(z)
+    line = [[1.0 + sum(a[i] * b[i] / (i + 1) ** 2 for i in range(12)) for b in past] for a in past]
+    line, unit = np.array(line), np.eye(n)
+    straight = max(likeliest(w * line + unit, target) for w in (0.1, 1.0, 10.0, 100.0, 1000.0))
+    bent = -np.inf
+    for k in (1, 2, 3):
+        square = np.array([[np.mean((a[:k] - b[:k]) ** 2) for b in past] for a in past])
+        for length in (1.0, 2.0):
+            for noise in (1e-3, 1e-2, 0.1, 0.5):
+                cov = np.exp(-square / (2 * length**2)) + 0.1 * line + noise * unit
+                bent = max(bent, likeliest(cov, target))
+    assert evidence_of_bend(y) == pytest.approx(bent - straight, rel=1e-6)
+
+
+@pytest.mark.parametrize("step", [logistic, bistable, three_lags])
+@pytest.mark.parametrize("n", [100, 300])
+def test_maps_show_it(step, n):
+    assert min(evidence_of_bend(path(step, n, seed)) for seed in range(3)) > 35.0
+
+
+@pytest.mark.parametrize("step", [autoregression, walk])
+def test_lines_do_not(step):
+    assert max(evidence_of_bend(path(step, n, s)) for n in (100, 300) for s in range(6)) < 10.0
+
+
+def test_units_do_not_matter_and_gaps_cost_their_rows():
+    y = path(bistable, 120, 1)
+    assert evidence_of_bend(1e6 * y - 3e6) == pytest.approx(evidence_of_bend(y), rel=1e-6)
+    y[60] = np.nan
+    assert evidence_of_bend(y) > 35.0
+
+
+@pytest.mark.parametrize("y", [np.zeros(5), np.ones(200), np.full(200, np.nan), np.arange(40.0)])
+def test_without_rows_or_changes_there_is_none(y):
+    assert evidence_of_bend(y) == 0.0
+
+
+@pytest.mark.parametrize(("step", "noise"), [(logistic, 0.03), (bistable, 0.3)])
+def test_the_choice_finds_the_dynamics_of_a_map(step, noise):
+    """Without it the first step of the bistable map is 4.6 times as wide as the noise."""
+    y = pd.Series(path(step, 300, 5))
+    model = Forecaster(random_state=0).fit(y)
+    found = [note for note in model.choices_ if note.kind == "nonlinear"]
+    assert len(found) == 1
+    assert found[0].places[0] > 100.0
+    bends = np.array([getattr(one.specification, "bend", 0.0) > 0.0 for one in model.models_])
+    assert bends.sum() == 2
+    assert model.weights_[bends].sum() > 0.8
+    ahead = model.forecast(4)
+    assert ahead.std.iloc[0] < 1.5 * noise
+    plain = Forecaster(random_state=0).fit(pd.Series(path(autoregression, 300, 5)))
+    assert not [note for note in plain.choices_ if note.kind == "nonlinear"]

@@ -32,7 +32,7 @@ def test_ratios_to_the_best_in_hindsight_and_on_average():
         pytest.approx(22 / 3),
         20,
     ]
-    assert (row["best on average"], row["over average"]) == ("usual", pytest.approx(2 / 3))
+    assert (row["best on average"], row["over best on average"]) == ("usual", pytest.approx(2 / 3))
 
 
 def test_members_are_those_of_the_average_and_those_without_weight(monkeypatch):

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -45,6 +46,17 @@ def test_members_are_those_of_the_average_and_those_without_weight(monkeypatch):
     for name, forecast in regret.members(forecaster, ahead).items():
         np.testing.assert_allclose(forecast.mean, found[name].mean)
         np.testing.assert_allclose(forecast.std, found[name].std)
+
+
+@pytest.mark.parametrize(("bend", "name"), [(0.0, "process"), (9.0, "nonlinear process")])
+def test_members_that_differ_by_nonlinearity_have_two_names(bend, name):
+    class Model:
+        specification = SimpleNamespace(bend=bend)
+
+        def __str__(self):
+            return "process, last 208 rows"
+
+    assert regret.named(Model()) == name
 
 
 def test_paths_of_the_truth_follow_the_last_state():

@@ -256,9 +256,10 @@ def cases(data: Path, names: Sequence[str], most: int) -> Iterator[Case]:
 # --- scores
 
 
-def named(model: str) -> str:
+def named(model: FittedModel) -> str:
     """Description of a member without its number of rows, which comes last."""
-    return model.rpartition(", ")[0]
+    bends = "nonlinear " if getattr(model.specification, "bend", 0.0) else ""
+    return bends + str(model).rpartition(", ")[0]
 
 
 def alone(model: FittedModel, ahead: Ahead) -> Forecast | None:
@@ -278,7 +279,7 @@ def members(forecaster: Forecaster, ahead: Forecast) -> dict[str, Forecast]:
     for number, model in enumerate(ensemble.models, start=1):
         forecast = weighted[number] if number in weighted else alone(model, future)
         if forecast is not None and len(forecast) == len(ahead):
-            found[named(str(model))] = forecast
+            found[named(model)] = forecast
     return found
 
 

@@ -250,7 +250,7 @@ def test_a_file_is_an_npz_without_pickles_of_the_size_of_the_series(tmp_path):
         model.save(tmp_path / name)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b").read_bytes()
     with np.load(tmp_path / "a.npz", allow_pickle=False) as archive:
-        assert json.loads(bytes(archive["content"]))["version"] == 3
+        assert json.loads(bytes(archive["content"]))["version"] == 4
         arrays = [archive[name] for name in archive.files[1:]]
     assert all(array.dtype != object for array in arrays)
     assert sum(array.size for array in arrays) < 10 * 400

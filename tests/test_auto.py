@@ -122,8 +122,8 @@ def test_the_members_can_be_fitted_by_hand(y, smoothed):
     look_ahead = {72: 18, 40: 4}[len(y)]
     rule = Averaging(False, 6.0, look_ahead, disagreement=True)
     changes = own_changes(y.to_numpy(), max(6, look_ahead))
-    worth, votes = partial(weights_by_scores, model.ensemble_.rolling), model.ensemble_.votes
-    expected = average(rule, asks, votes, 6, yardstick=changes, worth=worth)
+    factors, votes = partial(weights_by_scores, model.ensemble_.rolling), model.ensemble_.votes
+    expected = average(rule, asks, votes, 6, change_widths=changes, score_factors=factors)
     ahead = model.forecast(6)
     same(ahead, forecast_of(ahead.index, expected.prediction))
 

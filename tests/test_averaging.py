@@ -75,7 +75,7 @@ def test_a_width_lost_to_roundoff_has_all_the_weight():
 # Guards
 
 
-def test_what_is_wider_than_the_yardstick_allows_is_dropped():
+def test_what_is_wider_than_the_changes_allow_is_dropped():
     """Beside the narrowest, or the widths that are given; where all are, the narrowest stays."""
     rule = Averaging(False, 4.0, 1)
     found = shares(rule, [1.0, 1.1], [3.9, 4.5], [0.3, 4.3])
@@ -487,11 +487,11 @@ def test_the_averaging_of_the_automatic_choice_has_the_disagreement():
     np.testing.assert_allclose(found.reference.joint.std, expected, rtol=1e-12)
 
 
-def test_the_yardstick_says_what_explodes():
+def test_the_changes_of_the_series_say_what_explodes():
     """Not the narrowest: of three that are alike beside it none is dropped."""
     rule = Averaging(False, 6.0, 1)
     asks = [lambda h, w=w: steps_of([w] * h) for w in (1.0, 20.0, 21.0, 700.0)]
-    found = average(rule, asks, np.ones(4), 2, yardstick=np.array([4.0, 100.0]))
+    found = average(rule, asks, np.ones(4), 2, change_widths=np.array([4.0, 100.0]))
     np.testing.assert_array_equal(found.shares, [[1, 1], [1, 1], [1, 1], [0, 0]])
-    found = average(rule, asks, np.ones(4), 2, yardstick=np.array([120.0, 120.0]))
+    found = average(rule, asks, np.ones(4), 2, change_widths=np.array([120.0, 120.0]))
     np.testing.assert_array_equal(found.shares[3], [1, 1])

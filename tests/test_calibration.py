@@ -484,9 +484,9 @@ def test_the_forecast_is_recalibrated_by_hand(name):
     rule = model.ensemble_.rules.averaging
     asks = [partial(predicted, m) for m in model.models_]
     changes = own_changes(model.ensemble_.history.y, horizon)
-    worth = partial(weights_by_scores, model.ensemble_.rolling) if len(asks) > 1 else None
+    factors = partial(weights_by_scores, model.ensemble_.rolling) if len(asks) > 1 else None
     votes = model.ensemble_.votes
-    averaged = average(rule, asks, votes, horizon, yardstick=changes, worth=worth)
+    averaged = average(rule, asks, votes, horizon, change_widths=changes, score_factors=factors)
     found = rolling_errors(
         Rolling(model.models_), averaged.members, averaged.shares, rule.disagreement
     )

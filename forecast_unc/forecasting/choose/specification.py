@@ -133,9 +133,9 @@ class Averaging:
     by_width: bool = False  # weight by 1 / width
     widest: float | None = None
     """A forecast is dropped from the step on at which its width is more than so many times that of
-    the yardstick, or else of the narrowest, or its mean is more than 7.4 medians (a lognormal of
-    log std 2), and where it diverges. Without it none is dropped, and an error is that of the
-    average."""
+    the series' own changes, or else of the narrowest, or its mean is more than 7.4 medians (a
+    lognormal of log std 2), and where it diverges. Without it none is dropped, and an error is that
+    of the average."""
     look_ahead: int = LOOK_AHEAD
     """Steps of a width: the mean width of the 95 % band over so many steps that end with the step,
     or over the first of them before."""

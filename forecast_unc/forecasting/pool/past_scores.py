@@ -55,9 +55,12 @@ class PastScores(NamedTuple):
     least: float  # smaller ones are as good as none
 
     def factors(self, std: Array, counts: Flags) -> Array:
-        """Weights (m, h) of models that expect these stds, the largest 1; 0 where none counts."""
-        score = _EXPECTED * _CRPS * std + self.number * self.mean
-        score = np.maximum(score / (_EXPECTED + self.number), self.least)
+        """Factors (m, h) of the weights of models with stds (m, h), the largest 1 at each step.
+
+        `counts`: the models that count at each step, (m, h); the factors of others are 0.
+        """
+        total = _EXPECTED * _CRPS * std + self.number * self.mean
+        score = np.maximum(total / (_EXPECTED + self.number), self.least)
         best = np.where(counts, score, np.inf).min(axis=0)
         ratio = score / np.where(counts.any(axis=0), best, 1.0)
         hopeless = (ratio > _HOPELESS) & (self.number >= _FEWEST)
@@ -65,38 +68,56 @@ class PastScores(NamedTuple):
 
 
 def past_scores(rolling: Rolling, spreads: RollingSpreads) -> PastScores:
-    """Scores of the models at the places at which all that get so far have some."""
-    steps, y = spreads.width.shape[1], rolling.models[0].history.y
+    """Mean CRPS of the models where every model whose forecast has that many steps has a score."""
+    steps = spreads.width.shape[1]
     observed = rolling.observed(steps)
-    each = np.abs(observed - spreads.past_median)  # as of a forecast without a width
-    wide = np.isfinite(each) & np.isfinite(spreads.past_width) & (spreads.past_width > 0.0)
-    actual = np.broadcast_to(observed, each.shape)[wide]
-    each[wide] = crps(actual, spreads.past_median[wide], spreads.past_width[wide])
-    reached = (spreads.width > 0.0)[:, None]
-    known = (np.isfinite(each) | ~reached).all(axis=0) & np.isfinite(observed)
-    mean = recent_means(np.where(reached, each, 0.0), known)
-    share = known[:, 0].mean() if len(known) else 0.0
+    scores = _scores_at_origins(observed, spreads)
+    has_step = (spreads.width > 0.0)[:, None]  # the others diverge before
+    comparable = (np.isfinite(scores) | ~has_step).all(axis=0) & np.isfinite(observed)
+    mean = recent_means(np.where(has_step, scores, 0.0), comparable)
+    share = comparable[:, 0].mean() if len(comparable) else 0.0
     number = rolling.n_values * share / np.arange(1, steps + 1)
     number = np.where(np.isfinite(mean).all(axis=0), number, 0.0)
-    changes = np.abs(np.diff(y[~np.isnan(y)]))
-    least = max(_LEAST * float(changes.mean()) if len(changes) else 0.0, least_std(y))
+    least = _least_score(rolling.models[0].history.y)
     return PastScores(np.where(number > 0.0, mean, 0.0), number, least)
 
 
-def weights_by_scores(rolling: Rolling, members: Predictions, counts: Flags) -> Array:
-    """Weights (m, h) of predictions of now, None without one, before votes.
+def _scores_at_origins(observed: Array, spreads: RollingSpreads) -> Array:
+    """CRPS (m, k, h) of the forecasts from k origins; without a width, the absolute error."""
+    scores = np.abs(observed - spreads.past_median)
+    wide = np.isfinite(scores) & np.isfinite(spreads.past_width) & (spreads.past_width > 0.0)
+    actual = np.broadcast_to(observed, scores.shape)[wide]
+    scores[wide] = crps(actual, spreads.past_median[wide], spreads.past_width[wide])
+    return scores
 
-    `counts`: the models that count at each step, (m, h).
+
+def _least_score(y: Array) -> float:
+    """Score of a model that is as good as one without errors, by the mean change of a series."""
+    changes = np.abs(np.diff(y[~np.isnan(y)]))
+    share = _LEAST * float(changes.mean()) if len(changes) else 0.0
+    return max(share, least_std(y))
+
+
+def weights_by_scores(rolling: Rolling, members: Predictions, counts: Flags) -> Array:
+    """Factors (m, h) of the weights of the models' predictions of the next steps, by past scores.
+
+    `members`: a prediction a model of `rolling`, None if it has none; `counts` as of `factors`.
     """
     steps = counts.shape[1]
-    std = recent_means(_stds(members, steps)[:, None], np.ones((1, steps), dtype=np.bool_))
-    return past_scores(rolling, rolling_spreads(rolling, members, steps)).factors(std, counts)
+    stds = _stds(members, steps)
+    # over the same steps as the scores, as from a single origin
+    std = recent_means(stds[:, None], np.ones((1, steps), dtype=np.bool_))
+    scores = past_scores(rolling, rolling_spreads(rolling, members, steps))
+    return scores.factors(std, counts)
 
 
 def weights_by_step(
     rolling: Rolling, first: Predictions, members: Predictions, counts: Flags
 ) -> Array:
-    """Weights (m, n) of one-step predictions of n times: by past scores of the `first` step."""
+    """Factors (m, n) of the weights of one-step predictions of n past times.
+
+    `first`: predictions of one time, whose widths past scores are of; `members`: of the n times.
+    """
     scores = past_scores(rolling, rolling_spreads(rolling, first, 1))
     return scores.factors(_stds(members, counts.shape[1]), counts)
 

@@ -38,6 +38,7 @@ from forecast_unc.forecasting.pool.past_scores import weights_by_scores, weights
 from forecast_unc.forecasting.pool.weights import (
     Ask,
     Averaged,
+    ScoreFactors,
     average,
     average_past,
     own_changes,
@@ -180,31 +181,39 @@ class Ensemble:
     def past_steps(self) -> AskPast:
         """One-step forecasts of the history, each from the values before it.
 
-        Averaged with the widths of the time itself, and calibrated as that of the last value.
+        Weights are by the widths at each time; past scores and calibration are those of the last.
         """
-        rules, bands, worth = self.rules, None, None
-        if len(self.models) > 1 or rules.calibrate:
-            # cheap, and of any regressor: widths and errors are those of the default forecasts
-            last = self.history.part(len(self.history.y) - 1)
-            ahead = Ahead(last.index, last.exog, None)
-            before = self.at(self.history.part(0, len(self.history.y) - 1))
-            averaged, seen, _ = before._averaged(ahead, Method("naive"))
-            worth = partial(weights_by_step, self.rolling, averaged.members)
-            bands = before._bands(averaged, seen, 1, most=1) if rules.calibrate else None
+        score_factors, bands = self._of_last_value()
 
         def ask(at: Positions) -> PastSteps | None:
             members = [past_steps(model, at) for model in self.models]
-            one_step = own_changes(self.history.y, 1)
-            steps = average_past(rules.averaging, members, self.votes, one_step, worth)
+            change_width = own_changes(self.history.y, 1)
+            averaging = self.rules.averaging
+            steps = average_past(averaging, members, self.votes, change_width, score_factors)
             if steps is None:
                 return None
-            made = steps.prediction
+            prediction = steps.prediction
             if bands is not None:
-                made = made.changed(bands(made.joint))
-            made = made.changed(self._bounded(made.joint))
-            return steps._replace(prediction=made.checked(lambda i: self.history.time(at[i])))
+                prediction = prediction.changed(bands(prediction.joint))
+            prediction = prediction.changed(self._bounded(prediction.joint))
+            prediction = prediction.checked(lambda i: self.history.time(at[i]))
+            return steps._replace(prediction=prediction)
 
         return ask
+
+    def _of_last_value(self) -> tuple[ScoreFactors | None, Callable[[Joint], Joint] | None]:
+        """Score factors and calibration of the forecast of the last value, None if not needed."""
+        calibrate = self.rules.calibrate
+        if len(self.models) == 1 and not calibrate:
+            return None, None
+        last = self.history.part(len(self.history.y) - 1)
+        before = self.at(self.history.part(0, len(self.history.y) - 1))
+        # naive is cheap, and of any regressor: weights and errors do not depend on the method
+        step = Ahead(last.index, last.exog, None)
+        averaged, ahead, _ = before._averaged(step, Method("naive"))
+        score_factors = partial(weights_by_step, self.rolling, averaged.members)
+        bands = before._bands(averaged, ahead, 1, most=1) if calibrate else None
+        return score_factors, bands
 
     def _bands(
         self, averaged: Averaged, ahead: Ahead, correlated: int, most: int | None = None
@@ -226,23 +235,25 @@ class Ensemble:
         return found.of
 
     def _averaged(self, ahead: Ahead, method: Method) -> tuple[Averaged, Ahead, int]:
-        """The average, the steps known ahead, and how many of them tell of correlations."""
+        """The average, the steps from which weights are taken, and how many give correlations.
+
+        Weights are from the exact forecasts of the steps to look ahead, if regressors, which are
+        known for the steps asked for alone, and the index let them be made.
+        """
         averaging = self.rules.averaging
-        steps = len(ahead.index)
-        given = ahead.exog.shape[1] > 0
-        look_ahead = averaging.look_ahead
+        steps, look_ahead = len(ahead.index), averaging.look_ahead
+        has_regressors = ahead.exog.shape[1] > 0
         several = len(self.models) > 1
-        weighed = several or bool(self.rules.calibrate)
-        if not given and steps < look_ahead:
+        needs_exact = several or bool(self.rules.calibrate)
+        if not has_regressors and steps < look_ahead:
             with suppress(ValueError):  # where the index cannot go on so far
                 ahead = self.history.future(look_ahead)
-        looks_ahead = not given and len(ahead.index) >= look_ahead
-        needed = weighed or steps >= look_ahead
+        known_ahead = not has_regressors and len(ahead.index) >= look_ahead
         if self.rules.calibrate:
             self.rolling.prepare(len(ahead.index))
         # one generator for all would have its numbers depend on the horizon
         method = method._replace(random_state=one_seed(method.random_state))
-        plain = method.path_consistent and (
+        is_exact = method.path_consistent and (
             method.propagation == "exact" or (method.propagation == "auto" and several)
         )
         averaged = average(
@@ -250,13 +261,14 @@ class Ensemble:
             _asks(self.models, ahead, method, alone=not several),
             self.votes,
             steps,
-            references=_asks(self.models, ahead) if weighed and not plain else [],
-            can_look_ahead=looks_ahead and needed,
-            yardstick=own_changes(self.history.y, len(ahead.index)) if several else None,
-            worth=partial(weights_by_scores, self.rolling),
+            references=_asks(self.models, ahead) if needs_exact and not is_exact else [],
+            # one model alone has no weights, and is asked for no more steps than it has to give
+            can_look_ahead=known_ahead and (needs_exact or steps >= look_ahead),
+            change_widths=own_changes(self.history.y, len(ahead.index)) if several else None,
+            score_factors=partial(weights_by_scores, self.rolling),
         )
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
-        return averaged, ahead, look_ahead if looks_ahead else 2
+        return averaged, ahead, look_ahead if known_ahead else 2
 
     def _from_known(self, averaged: Averaged, ahead: Ahead) -> Averaged:
         """Forecasts of the models from known values: the unit of errors in the training part.

@@ -22,8 +22,8 @@ Ask = Callable[[int], Prediction]
 Predictions = Sequence[Prediction | None]
 """Those of several models, up to where each diverges: None where it has no first step."""
 
-Worth = Callable[[Predictions, Flags], Array]
-"""Factors (k, h) of the weights of k predictions, of those that count at each step (k, h)."""
+ScoreFactors = Callable[[Predictions, Flags], Array]
+"""Factors (k, h) of the weights of k predictions, by scores; 0 where one does not count (k, h)."""
 
 # Mean over median of a lognormal of log std 2: beyond, the mean is that of a tail. The largest
 # ratio of std to band of 270 short lognormal series falls from 1.4e5 to 4.
@@ -38,75 +38,86 @@ def average(
     *,
     references: Sequence[Ask] = (),
     can_look_ahead: bool = True,
-    yardstick: Array | None = None,
-    worth: Worth | None = None,
+    change_widths: Array | None = None,
+    score_factors: ScoreFactors | None = None,
 ) -> Averaged:
-    """The average of members with these weights (k,), and the widths of `references`, if any.
+    """The average of members with votes `weights` (k,), times factors by width and by score.
 
-    Where members cannot look ahead weights are taken from the steps so far. `yardstick`: widths
-    of 95 % (steps,) that say what explodes; `worth`: further factors of the weights.
+    `references`: the members' exact forecasts, from which factors are taken, if not from `asks`.
+    `change_widths`: widths of 95 % of the series' own changes (steps,), the unit of `rule.widest`.
+    Where members cannot look ahead, factors are taken from the steps so far.
     """
-    places = [int(i) for i in np.flatnonzero(weights > 0)]  # others are not asked
+    voters = [int(i) for i in np.flatnonzero(weights > 0)]  # others are not asked
     ahead = rule.look_ahead if can_look_ahead else 1
     horizon = max(steps, ahead)
-    source = references or asks
-    judged, errors = until_diverged([source[i] for i in places], horizon)
-    forecasts: Predictions = [None if f is None else f.first(steps) for f in judged]
+    several = len(voters) > 1
+    exact, errors = until_diverged([(references or asks)[i] for i in voters], horizon)
+    forecasts: Predictions = [None if one is None else one.first(steps) for one in exact]
     if references:
-        forecasts, errors = until_diverged([asks[i] for i in places], steps)
+        forecasts, errors = until_diverged([asks[i] for i in voters], steps)
+    _check_reach(rule, forecasts, steps, errors)
+    votes = np.repeat(weights[voters, None], horizon, axis=1)
+    shares = votes * _within(exact, horizon)
+    if several and (rule.by_width or rule.widest is not None):
+        shares *= shares_by_width(rule, exact, horizon, ahead, change_widths)
+    if several and score_factors is not None:
+        shares *= score_factors(exact, shares > 0.0)
+    reached = _within(forecasts, steps)
+    usable = reached
+    if several and references and rule.widest is not None:
+        usable = reached & ~_unstable(forecasts, exact, steps, rule.widest)
+    used = shares[:, :steps] * usable
+    # steps that no member with a share reaches use the votes
+    used = np.where(used.any(axis=0), used, votes[:, :steps] * reached)
+    pooled_steps = pooled(rule, forecasts, used, voters)
+    shares = shares[:, : int(shares.any(axis=0).sum())]
+    own = horizon == steps and not references
+    return Averaged(pooled_steps, exact, shares, own, rule)
+
+
+def _check_reach(
+    rule: Averaging, forecasts: Predictions, steps: int, errors: dict[int, ValueError]
+) -> None:
+    """Raise if a forecast diverges and none may be dropped, or if none reaches the last step."""
     reach = _lengths(forecasts)
     if rule.widest is None and reach.min() < steps:
         raise errors[int((reach < steps).argmax())]  # of the simplest
     if reach.max() < steps:
         raise errors[int(reach.argmax())]  # of the step that none gets beyond
-    given = np.repeat(weights[places, None], horizon, axis=1)
-    shares = given * _within(judged, horizon)
-    if len(places) > 1 and (rule.by_width or rule.widest is not None):
-        shares *= shares_by_width(rule, judged, horizon, ahead, yardstick)
-    if len(places) > 1 and worth is not None:
-        shares *= worth(judged, shares > 0.0)
-    within = _within(forecasts, steps)
-    if references and rule.widest is not None and len(places) > 1:
-        within &= ~_unstable(forecasts, judged, steps, rule.widest)
-    used = shares[:, :steps] * within
-    # steps that no judged member reaches use the given weights
-    used = np.where(used.any(axis=0), used, given[:, :steps] * _within(forecasts, steps))
-    made, own = pooled(rule, forecasts, used, places), horizon == steps and not references
-    shares = shares[:, : int(shares.any(axis=0).sum())]
-    return Averaged(made, judged, shares, own, rule)
 
 
 def average_past(
     rule: Averaging,
-    found: Sequence[PastSteps | None],
+    members: Sequence[PastSteps | None],
     weights: Array,
-    yardstick: Array | None = None,
-    worth: Worth | None = None,
+    change_width: Array | None = None,
+    score_factors: ScoreFactors | None = None,
 ) -> PastSteps | None:
-    """The average at each time of the members that forecast it, by their widths there alone.
+    """The average at each past time of the members that forecast it, by their widths at that time.
 
-    `yardstick`: the width of 95 % of one step (1,) that says what explodes; `worth`: further
-    factors of the weights.
+    `weights`: votes (k,); `change_width`: width of 95 % of the series' changes of one step, (1,).
     """
-    kept = [i for i, (f, w) in enumerate(zip(found, weights, strict=True)) if f and w > 0.0]
-    if not kept:
+    voters = [i for i, one in enumerate(members) if one is not None and weights[i] > 0.0]
+    if not voters:
         return None
-    members = [one for i in kept if (one := found[i]) is not None]
-    at, forecasts = members[0].places, [one.prediction for one in members]
-    shares = np.array([weights[i] * one.known for i, one in zip(kept, members, strict=True)])
-    if len(kept) > 1 and (rule.by_width or rule.widest is not None):
-        limit = None if yardstick is None else np.repeat(yardstick, len(at))
-        at_once = replace(rule, look_ahead=1)
-        factors = shares * shares_by_width(at_once, forecasts, len(at), 1, limit, for_good=False)
-        if worth is not None:
-            every = [None if one is None else one.prediction for one in found]
-            counts = np.zeros((len(found), len(at)), dtype=np.bool_)
-            counts[kept] = factors > 0.0
-            factors *= worth(every, counts)[kept]
-        shares = np.where(factors.any(axis=0), factors, shares)
+    present = [one for i in voters if (one := members[i]) is not None]
+    times, forecasts = present[0].places, [one.prediction for one in present]
+    votes = np.array([weights[i] * one.known for i, one in zip(voters, present, strict=True)])
+    shares = votes
+    if len(voters) > 1 and (rule.by_width or rule.widest is not None):
+        by_time = replace(rule, look_ahead=1)
+        unit = None if change_width is None else np.repeat(change_width, len(times))
+        shares = votes * shares_by_width(by_time, forecasts, len(times), 1, unit, for_good=False)
+        if score_factors is not None:
+            # scores are of all members, in their order
+            counts = np.zeros((len(members), len(times)), dtype=np.bool_)
+            counts[voters] = shares > 0.0
+            predictions = [None if one is None else one.prediction for one in members]
+            shares *= score_factors(predictions, counts)[voters]
+        shares = np.where(shares.any(axis=0), shares, votes)
     known = np.asarray(shares.any(axis=0))
-    shares[:, ~known] = 1.0  # whatever stands there is not known
-    return PastSteps(at, pooled(rule, forecasts, shares), known)
+    shares[:, ~known] = 1.0  # the values there are marked as not known
+    return PastSteps(times, pooled(rule, forecasts, shares), known)
 
 
 def shares_by_width(
@@ -114,7 +125,7 @@ def shares_by_width(
     forecasts: Predictions,
     horizon: int,
     ahead: int,
-    yardstick: Array | None = None,
+    change_widths: Array | None = None,
     for_good: bool = True,
 ) -> Array:
     """Factors (k, h) of the weights of members that reach step `ahead`; 0: dropped `for_good`."""
@@ -126,7 +137,7 @@ def shares_by_width(
     means = _trailing_means(widths, rule.look_ahead, ahead)
     if rule.widest is not None:
         own = means.min(axis=0, where=counts, initial=np.inf)
-        limit = rule.widest * (own if yardstick is None else yardstick[:horizon])
+        limit = rule.widest * (own if change_widths is None else change_widths[:horizon])
         away = tails | (means > limit)
         calm = counts & ~(np.logical_or.accumulate(away, axis=1) if for_good else away)
         least = np.where(counts, means, np.inf).argmin(axis=0)

@@ -237,14 +237,15 @@ def _warn_of_sentinels(name: str, values: Array) -> None:
     """Warn of a sentinel that occurs often and far from all other values."""
     if len(values) < 10:
         return
-    for extreme, side in ((values.min(), 1.0), (values.max(), -1.0)):
+    for extreme, is_least in ((values.min(), True), (values.max(), False)):
         others = values[values != extreme]
         n = len(values) - len(others)
         if n < 3 or len(others) < 3 or extreme not in _SENTINELS:
             continue
         spread = np.ptp(others)
-        apart = side * (others.min() - extreme) if side > 0 else extreme - others.max()
-        if apart > max(spread, 1.0) * 0.5 and (extreme < 0) == (side > 0):
+        apart = others.min() - extreme if is_least else extreme - others.max()
+        # a negative sentinel is below all others, a positive one above
+        if apart > max(spread, 1.0) * 0.5 and (extreme < 0) == is_least:
             warnings.warn(
                 f"column {name!r} holds {extreme:g} {n} times, and else from {others.min():g} "
                 f"to {others.max():g}. Pass --missing {extreme:g} if it stands for none.",

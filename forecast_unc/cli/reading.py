@@ -220,7 +220,7 @@ class _Table:
         self.frame, self.rows = made_long(Wide(frame, kind, columns, others), self.options)
 
     def _drop(self) -> None:
-        """Leave out the rows whose time is one of --drop."""
+        """Leave out the rows whose time is one of --drop; columns of numbers become numbers."""
         text = self.column("--time", self.options.time[0])
         if self.is_csv and not self.options.wide:
             text = self.written(self.options.time[0])
@@ -228,7 +228,7 @@ class _Table:
         self.rows = kept if self.rows is None else self.rows[kept]
         self.frame = self.frame.take(kept).reset_index(drop=True)
         for name in self.frame.columns if self.is_csv else ():
-            self.frame[name] = _as_read(self.frame[name])
+            self.frame[name] = _numbers_if_all_are(self.frame[name])
 
     def column(self, option: str, name: str) -> pd.Series[Any]:
         """A column that an option names, or an error that lists those there are."""
@@ -382,8 +382,8 @@ class _Table:
         return int(lines.index[~skipped][row + header])
 
 
-def _as_read(column: pd.Series[Any]) -> pd.Series[Any]:
-    """A column of numbers as numbers, as pandas reads it without the rows that went."""
+def _numbers_if_all_are(column: pd.Series[Any]) -> pd.Series[Any]:
+    """A column as numbers if all its cells are, as pandas reads a file without the other rows."""
     if is_numeric_dtype(column.dtype):
         return column
     try:

@@ -224,7 +224,7 @@ def candidates(
     the index suggests, but the values do not show.
     """
     n = int((~np.isnan(y)).sum())
-    log = transform and n >= _LOG and np.nanmin(y, initial=np.inf) > 0
+    log = transform and n >= _LOG and bool(np.nanmin(y, initial=np.inf) > 0)
     linear = ["linear"] if n >= _LINEAR_FROM else []
     regimes = dict.fromkeys([_regime(n, periods), *linear, "any"], periods)
     if "few" in regimes and recurs(y, _recent(n)):
@@ -240,23 +240,28 @@ def candidates(
         alone = many and (not np.nanmax(y) or not (periods or regressors))
         regimes = {"intermittent": periods} if alone else regimes | {"counts": periods}
 
-    def of(row: Row, periods: tuple[int, ...]) -> Candidate:
-        kind = row.kind if log or not row.otherwise else row.otherwise
-        fields: dict[str, Any] = {"rows": MOST_ROWS, "lags": lags_for} | KINDS[kind]
-        fields |= row.overrides
-        fields = {k: v(n, periods) if callable(v) else v for k, v in fields.items()}
-        if not log:
-            fields["transform"] = None
-        if not periods:
-            fields["calendar"] = None
-        if periods and periods == not_found:
-            fields["why"] += "; the season is kept as a hedge, though not significant"
-        if row.regime == "nonlinear":
-            fields["bend"] = bend
-        return Candidate(kind, periods, **fields)
-
-    found = [of(row, regimes[row.regime]) for row in TABLE if row.regime in regimes]
+    rows = [row for row in TABLE if row.regime in regimes]
+    found = [_candidate(row, regimes[row.regime], n, log, not_found, bend) for row in rows]
     return tuple(dict.fromkeys(found))
+
+
+def _candidate(
+    row: Row, periods: tuple[int, ...], n: int, log: bool, not_found: tuple[int, ...], bend: float
+) -> Candidate:
+    """The candidate of a row for n values; `log`: a transform is allowed, and enough are > 0."""
+    kind = row.kind if log or not row.otherwise else row.otherwise
+    fields: dict[str, Any] = {"rows": MOST_ROWS, "lags": lags_for} | KINDS[kind]
+    fields |= row.overrides
+    fields = {k: v(n, periods) if callable(v) else v for k, v in fields.items()}
+    if not log:
+        fields["transform"] = None
+    if not periods:
+        fields["calendar"] = None
+    if periods and periods == not_found:
+        fields["why"] += "; the season is kept as a hedge, though not significant"
+    if row.regime == "nonlinear":
+        fields["bend"] = bend
+    return Candidate(kind, periods, **fields)
 
 
 def _regime(n: int, periods: tuple[int, ...]) -> str:

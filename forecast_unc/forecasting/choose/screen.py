@@ -352,7 +352,11 @@ def _limit(steps: Array, most: int) -> tuple[float, float]:
 
 
 def _beside_neighbors(x: Array) -> tuple[Array, Array]:
-    """Distances from what lies between both sides (n,), of the ends from one; and steps (2, n)."""
+    """Deviations from the range of both sides' medians (n,), and steps from either side (2, n).
+
+    A side is the three values before or after; a step is from its median or its nearest value,
+    whichever is closer. An end has one side: its deviation is the step from there.
+    """
     before, after = _medians_before(x), _medians_before(x[::-1])[::-1]
     deviations = np.fmax(np.fmin(before, after) - x, x - np.fmax(before, after)).clip(0.0)
     steps = np.abs([x - before, x - after])

@@ -96,10 +96,16 @@ class ETS(_Smoothing):
     random_state: RandomState = field(default=0, kw_only=True)
 
     def _learn(self, values: Array, exog: Array) -> float:
+        """Keep the form of the least criterion; the std of a one-step error, in units of y.
+
+        All forms are fitted from a rough start, the best three of them again from an estimated one.
+        """
         m = self.seasonal_period_
+        # of error and season; multiplicative ones where y > 0
         pairs = [("A", "N"), ("A", "A"), ("M", "N"), ("M", "M")][: 4 if (values > 0).all() else 2]
-        pairs = [(e, s) for e, s in pairs if m > 1 or s == "N"]
-        forms = [_Form(e, trend, s) for (e, s), trend in product(pairs, ("N", "A", "Ad"))]
+        pairs = [(error, season) for error, season in pairs if m > 1 or season == "N"]
+        trends = ("N", "A", "Ad")
+        forms = [_Form(error, trend, s) for (error, s), trend in product(pairs, trends)]
         start = "heuristic" if len(values) >= 10 + 2 * (m // 2) else "estimated"
         rough = {form: _fit_ets(values, form, m, start).criterion for form in forms}
         best = sorted(forms, key=rough.__getitem__)[:3]

@@ -183,24 +183,25 @@ def _mapped(draw: Draw, matrix: Array, shift: float, n: int, random_state: Rando
 
 
 def onto_moments(q: Marginals, mean: Array, var: Array) -> tuple[Array, Array]:
-    """Factor k and shift b, (h,) each, that give k y + b within the bounds of q such moments.
+    """Factor k and shift b (h,): within its bounds `q.affine_latent(k, b)` has this mean and var.
 
     The mean is within the bounds; between two of them a variance is at most `MOST` of the largest.
     """
     center, scale = q.latent_spread
-    both = np.isfinite([q.lower, q.upper]).all(axis=0)
+    two_bounds = np.isfinite([q.lower, q.upper]).all(axis=0)
     with np.errstate(invalid="ignore"):
-        largest = np.where(both, (mean - q.lower) * (q.upper - mean), np.inf)
+        largest = np.where(two_bounds, (mean - q.lower) * (q.upper - mean), np.inf)
     var = np.minimum(var, MOST * largest)
 
-    def curves(place: Array, factor: Array) -> Curves:  # the value at a place is the mean
-        own = q.affine_latent(factor, mean - factor * (center + scale * place))
-        nodes, weights = own.nodes(own.start[:, None], own.end[:, None])
-        latent = own.latent(nodes)
+    def curves(place: Array, factor: Array) -> Curves:
+        """Those of `matched`; `place`: the value that becomes the mean, in scales of the center."""
+        mapped = q.affine_latent(factor, mean - factor * (center + scale * place))
+        nodes, weights = mapped.nodes(mapped.start[:, None], mapped.end[:, None])
+        latent = mapped.latent(nodes)
         inside = (latent > q.lower[:, None]) & (latent < q.upper[:, None])
         steep = np.where(inside, -(factor * scale)[:, None], 0.0)
         return (
-            own.bounded_and_rounded(latent),
+            mapped.bounded_and_rounded(latent),
             weights,
             steep,
             np.where(inside, latent - mean[:, None], 0.0),

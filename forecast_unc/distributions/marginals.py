@@ -268,19 +268,18 @@ class Marginals:
         )
 
     def _rest_at_scores(self, center: Array | float, scale: Array | float) -> "Marginals":
-        """The rest at scores ``center + scale * z``, (h,) each, with the same tails."""
+        """Steps with ``rest(center + scale * z)`` for ``rest(z)``, (h,) each; T is unchanged."""
         center, scale = (np.broadcast_to(np.asarray(a, float), len(self)) for a in (center, scale))
         if self._rest_is_level:
             return self
         kinks = (self.kinks - center[:, None]) / scale[:, None] if self.kinks.size else self.kinks
 
         def curve(z: Array) -> Curve:
-            at = center[:, None] + scale[:, None] * z
-            values, slopes = self._rest_curve(at)
+            values, slopes = self._rest_curve(center[:, None] + scale[:, None] * z)
             return values, scale[:, None] * slopes
 
-        own = Marginals.of(curve, len(self), kinks)
-        return replace(self, rest=own.rest, slopes=own.slopes, kinks=own.kinks)
+        table = Marginals.of(curve, len(self), kinks)
+        return replace(self, rest=table.rest, slopes=table.slopes, kinks=table.kinks)
 
     @property
     def _t_at_one(self) -> float:

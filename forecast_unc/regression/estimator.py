@@ -194,13 +194,16 @@ def _are_positive(value: object, *shapes: tuple[int, ...]) -> bool:
 
 
 def check_lengthscales(lengthscales: Lengthscales, X: Array, otherwise: str) -> None:
-    """Raise unless None, which is to `otherwise`, a positive number or d of them, for X (n, d)."""
+    """Raise unless None or positive, one number or d, and not far from the stds of X (n, d).
+
+    `otherwise`: what None would do, for the message.
+    """
     d = X.shape[1]
     if lengthscales is not None and not _are_positive(lengthscales, (), (d,)):
         must = f"be positive, one number or {d} (one an input)"
         got, remedy = reprlib.repr(lengthscales), f"Use None to {otherwise}."
         raise refusal("lengthscales", must, got, remedy)
-    _check_ratio("lengthscales", lengthscales, column_scale(X), 1e-6)  # else squares cancel
+    _check_not_far("lengthscales", lengthscales, column_scale(X), 1e-6)
 
 
 def check_noise_std(noise_std: float | None, y: Array, least: float = _FAR) -> None:
@@ -208,10 +211,10 @@ def check_noise_std(noise_std: float | None, y: Array, least: float = _FAR) -> N
     if noise_std is not None and not _are_positive(noise_std, ()):
         remedy = "For data without noise pass 1e-4 of the std of y; use None to learn it."
         raise refusal("noise_std", "be positive", reprlib.repr(noise_std), remedy)
-    _check_ratio("noise_std", noise_std, column_scale(y[:, None]), least)
+    _check_not_far("noise_std", noise_std, column_scale(y[:, None]), least)
 
 
-def _check_ratio(name: str, given: Lengthscales, scale: Array, least: float) -> None:
+def _check_not_far(name: str, given: Lengthscales, scale: Array, least: float) -> None:
     """Raise if a std or length-scale is so far from the data's that squares lose all digits."""
     if given is None:
         return

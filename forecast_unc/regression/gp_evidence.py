@@ -157,13 +157,16 @@ class GaussianProcessEvidence:
     def _factored(
         self, X: Array, Z: Array, a: float, tau: Array, row_var: Array | float, s_e: float = 0.0
     ) -> tuple[float, Array, Array]:
-        """Negative log evidence, Cholesky factor of K, and b; infinite if there is none."""
-        U = np.empty((len(X) + 1 if self.linear else 0, X.shape[1]), order="F")
+        """Negative log evidence, inf if C = K + diag(v) is not definite; its factor; C^-1 y.
+
+        X and Z = X / l have a row an input, (d, n); `row_var` is v.
+        """
+        scaled_inputs = np.empty((len(X) + 1 if self.linear else 0, X.shape[1]), order="F")
         if self.linear:
             std = self.linear_std(tau)
-            np.multiply(std[:-1, None], X, out=U[:-1])
-            U[-1] = std[-1]
-        covariance_matrix(Z, a, row_var, U, self._covariance, self._kernel)
+            np.multiply(std[:-1, None], X, out=scaled_inputs[:-1])
+            scaled_inputs[-1] = std[-1]  # of the bias
+        covariance_matrix(Z, a, row_var, scaled_inputs, self._covariance, self._kernel)
         if self.errors is not None:
             self.errors.add_to(self._covariance, s_e)
         chol, info = dpotrf(self._covariance, lower=1, clean=0, overwrite_a=1)

@@ -124,18 +124,19 @@ class ReducedRankEvidence:
     def noise_profile(
         self, lengthscales: Array, amplitude: float, linear_scale: float, noise_stds: Array
     ) -> Array:
-        """Values at several noise stds (k,), from one pass over the rows; not with "fitc"."""
+        """Negative log evidence (k,) at noise stds (k,), in one pass of the rows; not "fitc"."""
         n, squares = len(self.y), self.y @ self.y
         chol = center_root(self.centers, lengthscales)
         sums, _ = self._accumulate(chol, lengthscales, amplitude**2, 0.0)
         scales = self._linear_scales(linear_scale)
         target = np.concatenate([amplitude * sums.target, scales * sums.linear_target])
-        left = amplitude**2 * (n - np.trace(sums.kernel)) * (self.objective == "bound")
+        is_bound = self.objective == "bound"
+        unexplained = amplitude**2 * (n - np.trace(sums.kernel)) if is_bound else 0.0
         values = np.full(len(noise_stds), np.inf)
         for i, noise_var in enumerate(noise_stds**2):
             solution = self._solve(sums, amplitude, scales, noise_var)
             if solution is not None:
-                fit = (squares - target @ solution.mean + left) / noise_var
+                fit = (squares - target @ solution.mean + unexplained) / noise_var
                 scale = n * np.log(2.0 * np.pi * noise_var)
                 values[i] = 0.5 * (scale + fit) + solution.half_log_det
         return values

@@ -317,25 +317,32 @@ class _Training(NamedTuple):
     def optimize(
         self, Phi: Array, restart: int, model: SparseModel | None, n_kicks: int | None
     ) -> SparseModel:
-        """One start of the chosen algorithm on one design."""
+        """The model of one start of the chosen algorithm on one design.
+
+        "sequential" alone starts from `model`, and takes `n_kicks` (None: by its size); without a
+        model a restart begins with 50 random columns.
+        """
         rvm, data = self.rvm, (Phi, self.t, self.noise)
         most = int(rvm.max_iter)
         if rvm.prior == "shared":
             return batch.shared(*data)
-        start = batch.random_start(Phi, self.t, 2.0 * (restart > 0), self.rng)
+        alpha, log_noise_var = start = batch.random_start(
+            Phi, self.t, 2.0 * (restart > 0), self.rng
+        )
         match rvm.algorithm:
             case "sequential":
                 if model is None and restart:
-                    some = np.sort(self.rng.permutation(Phi.shape[1])[:50])
-                    model = SparseModel(some, start[0][some], float(np.exp(start[1])), False, 0)
+                    columns = np.sort(self.rng.permutation(Phi.shape[1])[:50])
+                    noise_var = float(np.exp(log_noise_var))
+                    model = SparseModel(columns, alpha[columns], noise_var, False, 0)
                 return SequentialTrainer(*data, self.rng, n_kicks, most).fit(model)
             case "gradient":
                 return batch.direct(*data, start, most)
             case "subspace_em":
                 order = self.rng.permutation(Phi.shape[1])
                 data = Phi[:, order], self.t, self.noise
-                drawn = start[0][order], start[1]
-                model = batch.subspace_em(*data, drawn, int(rvm.budget), most)
+                start = alpha[order], log_noise_var
+                model = batch.subspace_em(*data, start, int(rvm.budget), most)
                 return model._replace(active=order[model.active]).sorted()
         step = batch.em_step if rvm.algorithm == "em" else batch.mackay_step
         evidence = Evidence.of(Phi, self.t)

@@ -67,6 +67,12 @@ def test_each_time_is_forecast_from_the_values_before_it(kind):
     assert model.fitted().mean.isna().tolist() == [True] * depth + [False] * (40 - depth)
 
 
+def test_times_before_the_first_value_have_no_forecast():
+    y = series()
+    y.iloc[:5] = np.nan
+    assert Forecaster(GP, lags=2).fit(y).fitted().mean.isna().tolist() == [True] * 6 + [False] * 34
+
+
 def test_missing_and_noisy_values_make_it_wider():
     y = series()
     y.iloc[[12, 20, 21]] = np.nan

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from scipy.integrate import trapezoid
 
+from forecast_unc import Forecaster, LinearRegressor
 from forecast_unc.distributions import scores
 from forecast_unc.distributions.average import average
 from forecast_unc.distributions.forecast import Forecast
@@ -489,6 +490,13 @@ def test_a_diverging_forecast_carries_its_step():
     copy = pickle.loads(pickle.dumps(caught.value))
     assert (copy.step, str(copy)) == (3, str(caught.value))
     Forecast(INDEX[:2], [1.0, 2.0], 0.1 * np.eye(2), transform=LOG)
+
+
+@pytest.mark.parametrize("steps", [30, 40])
+def test_a_logarithm_that_diverges_near_the_largest_float_does_not_warn(steps):
+    y = pd.Series(np.exp(0.1 * 1.2 ** np.arange(20) + 0.01 * np.sin(np.arange(20) ** 2)))
+    with pytest.raises(Diverged):
+        Forecaster(LinearRegressor(), lags=1, transform="log").fit(y).forecast(steps)
 
 
 # Scores

@@ -649,11 +649,11 @@ def _beside(scores: Array) -> Array:
 def _increasing(scores: Array, values: Array, slopes: Array) -> Array:
     """Slopes with which cubics through values increase (F. N. Fritsch and R. E. Carlson 1980)."""
     width = np.diff(scores, axis=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # near the largest float
         secants = np.where(width > 0.0, np.diff(values, axis=1) / width, np.inf)
-    end = np.full((len(values), 1), np.inf)
-    least = np.minimum(np.column_stack([end, secants]), np.column_stack([secants, end]))
-    return np.clip(slopes, 0.0, 3.0 * np.maximum(least, 0.0))
+        end = np.full((len(values), 1), np.inf)
+        least = np.minimum(np.column_stack([end, secants]), np.column_stack([secants, end]))
+        return np.clip(slopes, 0.0, 3.0 * np.maximum(least, 0.0))
 
 
 def _taken(table: Array, at: Positions) -> Array:

@@ -217,7 +217,7 @@ class LaggedModel(FittedModel):
         """One-step forecasts, in one call where lagged values were observed without error."""
         past, one_step = self.past, self.one_step
         mean, var = np.full((2, len(at)), np.nan)
-        there = at >= self.depth
+        there = at > max(self.depth - 1, int(np.isfinite(past.levels).argmax()))
         back = np.maximum(at[:, None], self.depth) + np.arange(-self.depth, 0)
         exact = there & np.isfinite(past.levels[back]).all(axis=1) & ~past.stds[back].any(axis=1)
         exact &= one_step.posterior.observation_var == 0.0

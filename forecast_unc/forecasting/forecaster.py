@@ -297,7 +297,7 @@ class Forecaster(Scored, Arguments):
             Gaussian over all steps; by moments to first order in the variance; by a mixture of 512
             pieces, each with a function of its own, without a seed; by sample paths; or ("naive")
             not at all. "auto" is "exact" for an average of several models, where the difference is
-            small, but for nonlinear members. For these and for one model it is the mixture; but
+            small, except for nonlinear members. For these and for one model it is the mixture; but
             "exact" of a single step, if values within the lags are noisy, or missing before the
             last one, if not `path_consistent`, or if a piece diverges; "taylor" for regressors
             without a closed form (`Forecast.propagation` tells).

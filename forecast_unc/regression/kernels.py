@@ -83,7 +83,7 @@ def mirrored(lower: Array) -> Array:
 
 
 def symmetric(product: Array) -> Array:
-    """A matrix that is symmetric but for roundoff, without that."""
+    """A matrix that is symmetric up to roundoff, without it."""
     return np.asarray(0.5 * (product + product.T))
 
 

@@ -161,7 +161,7 @@ def _automatic(
     counted = all(isinstance(one, CountSpecification) for one in members)
     # Smoothing of zeros alone is narrower than a whole number: rounded it had no variance.
     rules = Rules(
-        Averaging(False, WIDEST, look_ahead, disagreement=True),
+        Averaging(widest=WIDEST, look_ahead=look_ahead, disagreement=True),
         periods,
         value_or(arguments.calibrate, arguments.noise == "process" and not counted),
         whole=whole and bool(counted or np.nanmax(history.y)),

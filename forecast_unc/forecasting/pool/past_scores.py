@@ -30,7 +30,7 @@ from forecast_unc.forecasting.pool.backcast import (
     recent_means,
     rolling_spreads,
 )
-from forecast_unc.forecasting.pool.weights import Predictions
+from forecast_unc.forecasting.pool.weights import Predictions, ScoreFactors, band_widths
 
 # Powers from 3 to 6 have CRPS of 484 series within .2 % of each other; MSIS increases with it.
 _POWER = 3.0
@@ -38,7 +38,7 @@ _POWER = 3.0
 # which fall in a straight line 1.3 and 1.9 times as high.
 _EXPECTED = 1.0
 # A model with so many times the score of the best is left out, if so many errors say so: on maps, a
-# trace of one that does not know them adds its disagreement; CRPS -1.0 %, MSIS -3 %; on 484 series
+# trace of a linear model adds its disagreement to the band; CRPS -1.0 %, MSIS -3 %; on 484 series
 # the same. With fewer errors MSIS of those of years, quarters and weeks is 1 to 3 % higher.
 _HOPELESS, _FEWEST = 2.0, 8.0
 _CRPS = 1.0 / np.sqrt(np.pi)  # expected, of a standard normal
@@ -111,22 +111,15 @@ def weights_by_scores(rolling: Rolling, members: Predictions, counts: Flags) -> 
     return scores.factors(std, counts)
 
 
-def weights_by_step(
-    rolling: Rolling, first: Predictions, members: Predictions, counts: Flags
-) -> Array:
-    """Factors (m, n) of the weights of one-step predictions of n past times.
+def weights_by_step(rolling: Rolling, first: Predictions) -> ScoreFactors:
+    """Factors (m, n) of the weights of one-step predictions of n past times, by past scores.
 
-    `first`: predictions of one time, whose widths past scores are of; `members`: of the n times.
+    `first`: predictions of one time, whose widths the scores are of.
     """
     scores = past_scores(rolling, rolling_spreads(rolling, first, 1))
-    return scores.factors(_stds(members, counts.shape[1]), counts)
+    return lambda members, counts: scores.factors(_stds(members, counts.shape[1]), counts)
 
 
 def _stds(members: Predictions, steps: int) -> Array:
     """Widths of the 95 % bands (m, steps) as stds: a tail counts; 0 beyond the end."""
-    stds = np.zeros((len(members), steps))
-    for std, member in zip(stds, members, strict=True):
-        if member is not None:
-            first = member.first(steps)
-            std[: len(first)] = first.joint.width(0.95) / (2.0 * ndtri(0.975))
-    return stds
+    return band_widths(members, steps) / (2.0 * ndtri(0.975))

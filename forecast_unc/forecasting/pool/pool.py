@@ -211,7 +211,7 @@ class Ensemble:
         # naive is cheap, and of any regressor: weights and errors do not depend on the method
         step = Ahead(last.index, last.exog, None)
         averaged, ahead, _ = before._averaged(step, Method("naive"))
-        score_factors = partial(weights_by_step, self.rolling, averaged.members)
+        score_factors = weights_by_step(self.rolling, averaged.members)
         bands = before._bands(averaged, ahead, 1, most=1) if calibrate else None
         return score_factors, bands
 

@@ -129,8 +129,7 @@ def shares_by_width(
     for_good: bool = True,
 ) -> Array:
     """Factors (k, h) of the weights of members that reach step `ahead`; 0: dropped `for_good`."""
-    widths, tails = _widths_and_tails(forecasts, horizon)
-    reach = _lengths(forecasts)
+    widths, reach = band_widths(forecasts, horizon), _lengths(forecasts)
     ahead = min(ahead, int(reach.max()))  # if none gets there, as far as one does
     counts = _within(forecasts, horizon) & (reach >= ahead)[:, None]
     shares = counts.astype(np.float64)
@@ -138,7 +137,7 @@ def shares_by_width(
     if rule.widest is not None:
         own = means.min(axis=0, where=counts, initial=np.inf)
         limit = rule.widest * (own if change_widths is None else change_widths[:horizon])
-        away = tails | (means > limit)
+        away = _tails(forecasts, horizon) | (means > limit)
         calm = counts & ~(np.logical_or.accumulate(away, axis=1) if for_good else away)
         least = np.where(counts, means, np.inf).argmin(axis=0)
         nobody = ~calm.any(axis=0)  # then the narrowest
@@ -224,26 +223,34 @@ def _unstable(
     widest: float,
 ) -> Flags:
     """True (k, steps) from where a forecast is `widest` times as wide as its exact one, or tail."""
-    widths, tails = _widths_and_tails(forecasts, steps)
-    limits, _ = _widths_and_tails(references, steps)
+    widths, limits = band_widths(forecasts, steps), band_widths(references, steps)
     both = _within(forecasts, steps) & _within(references, steps)
-    away = both & ((widths > widest * limits) | tails)
+    away = both & ((widths > widest * limits) | _tails(forecasts, steps))
     return np.asarray(np.logical_or.accumulate(away, axis=1))
 
 
-def _widths_and_tails(forecasts: Predictions, steps: int) -> tuple[Array, Flags]:
-    """Widths of the 95 % bands, 0 beyond the end, and whether the mean is all tail, (k, steps)."""
-    widths = np.zeros((len(forecasts), steps))
-    tails = np.zeros(widths.shape, dtype=np.bool_)
-    for forecast, width, tail in zip(forecasts, widths, tails, strict=True):
+def _tails(forecasts: Predictions, steps: int) -> Flags:
+    """Whether the mean of each step is all tail, (k, steps)."""
+    tails = np.zeros((len(forecasts), steps), dtype=np.bool_)
+    for forecast, tail in zip(forecasts, tails, strict=True):
         if forecast is not None:
             first = forecast.first(steps)
-            h = len(first)
-            # at a bound a band is narrow without being precise
-            width[:h] = first.joint.width(0.95)
-            median = first.joint.q.spread[0]
-            tail[:h] = (first.joint.mean > _TAIL * median) & (median > 0)
-    return widths, tails
+            median = first.joint.q.spread.median
+            tail[: len(first)] = (first.joint.mean > _TAIL * median) & (median > 0)
+    return tails
+
+
+def band_widths(forecasts: Predictions, steps: int) -> Array:
+    """Widths of the 95 % bands (k, steps) without bounds; 0 beyond the end of a forecast.
+
+    At a bound a band is narrow without being precise.
+    """
+    widths = np.zeros((len(forecasts), steps))
+    for forecast, width in zip(forecasts, widths, strict=True):
+        if forecast is not None:
+            first = forecast.first(steps)
+            width[: len(first)] = first.joint.width(0.95)
+    return widths
 
 
 def _within(forecasts: Predictions, steps: int) -> Flags:

@@ -285,6 +285,21 @@ def test_first_steps_of_the_default_do_not_depend_on_the_horizon():
     assert one.std.item() == pytest.approx(longest.std.iloc[0], rel=0.01)
 
 
+def test_the_default_is_exact_from_where_the_mixture_is_unstable():
+    y = pd.Series(1000 * np.exp(-0.1 * np.arange(60)))
+    model = Forecaster(lags=2).fit(y)
+    longest = model.forecast(60)  # of which a piece diverges at step 45
+    assert longest.propagation == ("mixture", "exact")
+    assert longest.std.iloc[-1] == model.forecast(60, propagation="exact").std.iloc[-1]
+    for steps in (2, 12, 40):
+        first = model.forecast(steps)
+        np.testing.assert_allclose(first.mean, longest.mean[:steps], rtol=1e-9)
+        np.testing.assert_allclose(first.cov, longest.cov.iloc[:steps, :steps], atol=1e-9)
+        assert longest.decompose().iloc[:steps].to_numpy() == pytest.approx(
+            first.decompose().to_numpy(), rel=1e-6, abs=1e-9
+        )
+
+
 def test_the_default_of_an_average_is_exact():
     model = Forecaster().fit(datasets.load_us_gdp())
     ahead = model.forecast(4)

@@ -299,8 +299,9 @@ class Forecaster(Scored, Arguments):
             not at all. "auto" is "exact" for an average of several models, where the difference is
             small, except for nonlinear members. For these and for one model it is the mixture; but
             "exact" of a single step, if values within the lags are noisy, or missing before the
-            last one, if not `path_consistent`, or if a piece diverges; "taylor" for regressors
-            without a closed form (`Forecast.propagation` tells).
+            last one, if not `path_consistent`, and from the step on where a piece diverges or the
+            mixture is six times as wide; "taylor" for regressors without a closed form
+            (`Forecast.propagation` tells).
         path_consistent : bool, default=True
             Share the function uncertainty between the steps: it is one function at all of them.
             False is the classic recursion, whose intervals for sums and late steps are too narrow.

@@ -13,11 +13,13 @@ import numpy as np
 from forecast_unc._checks import one_seed
 from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions.joint import Diverged, Joint
+from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.prediction import PastSteps, Prediction
 from forecast_unc.forecasting.choose.arguments import check_within
 from forecast_unc.forecasting.choose.choice import Choice
 from forecast_unc.forecasting.choose.specification import (
+    WIDEST,
+    Averaging,
     CountSpecification,
     MemberSpecification,
     Rules,
@@ -26,7 +28,7 @@ from forecast_unc.forecasting.choose.specification import (
     are_counts,
 )
 from forecast_unc.forecasting.choose.table import MANY_ZEROS
-from forecast_unc.forecasting.horizon.types import Method
+from forecast_unc.forecasting.horizon.types import Method, Propagation
 from forecast_unc.forecasting.models.base import FittedModel
 from forecast_unc.forecasting.models.counts import CountModel
 from forecast_unc.forecasting.models.lagged import LaggedModel
@@ -42,6 +44,8 @@ from forecast_unc.forecasting.pool.weights import (
     average,
     average_past,
     own_changes,
+    pooled,
+    unstable,
     until_diverged,
 )
 from forecast_unc.series.history import Ahead, History
@@ -378,9 +382,25 @@ def _predicted(model: FittedModel, ahead: Ahead, method: Method, alone: bool) ->
         return model.predict(ahead, method)
     several = len(ahead.index) > 1  # one step is normal
     if several and method.path_consistent and model.splits(alone):
-        with suppress(Diverged):  # a few pieces may, where one Gaussian does not
-            return model.predict(ahead, Method("mixture"))
+        return _split(model, ahead)
     return model.predict(ahead, method._replace(propagation=model.moments))
+
+
+def _split(model: FittedModel, ahead: Ahead) -> Prediction:
+    """The mixture up to the step where it is unstable beside one Gaussian, which follows."""
+    steps = len(ahead.index)
+
+    def ask(propagation: Propagation, first: int) -> Prediction:
+        return model.predict(ahead.first(first), Method(propagation))
+
+    asks = [partial(ask, way) for way in ("mixture", model.moments)]
+    both, errors = until_diverged(asks, steps)
+    calm = ~unstable(both[:1], both[1:], steps, WIDEST)
+    reach = int(calm.sum()), len(both[1] or ())
+    if max(reach) < steps:
+        raise errors[int(np.argmax(reach))]
+    made = pooled(Averaging(), both, np.vstack([calm, ~calm]))
+    return replace(made, model=str(model), members=())
 
 
 def those_that_can(

@@ -65,7 +65,7 @@ def average(
     reached = _within(forecasts, steps)
     usable = reached
     if several and references and rule.widest is not None:
-        usable = reached & ~_unstable(forecasts, exact, steps, rule.widest)
+        usable = ~unstable(forecasts, exact, steps, rule.widest)
     used = shares[:, :steps] * usable
     # steps that no member with a share reaches use the votes
     used = np.where(used.any(axis=0), used, votes[:, :steps] * reached)
@@ -216,16 +216,17 @@ def until_diverged(asks: Sequence[Ask], steps: int) -> tuple[Predictions, dict[i
     return found, errors
 
 
-def _unstable(
+def unstable(
     forecasts: Predictions,
     references: Predictions,
     steps: int,
     widest: float,
 ) -> Flags:
-    """True (k, steps) from where a forecast is `widest` times as wide as its exact one, or tail."""
+    """True (k, steps) from where one ends, is `widest` times as wide as exactly, or all tail."""
     widths, limits = band_widths(forecasts, steps), band_widths(references, steps)
-    both = _within(forecasts, steps) & _within(references, steps)
-    away = both & ((widths > widest * limits) | _tails(forecasts, steps))
+    reached = _within(forecasts, steps)
+    wide = (widths > widest * limits) | _tails(forecasts, steps)
+    away = ~reached | (_within(references, steps) & wide)
     return np.asarray(np.logical_or.accumulate(away, axis=1))
 
 

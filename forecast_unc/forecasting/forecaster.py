@@ -423,8 +423,7 @@ class Forecaster(Scored, Arguments):
             if not periods and hedged:
                 periods, why = tuple(hedged), f"kept as a hedge, though not {why}"
             elif not periods and suggested:
-                cycles = len(ensemble.history.y) / min(seasonal_periods(ensemble.history.index))
-                why = f"is not {why}" if cycles >= 2 else "needs more values"
+                why = f"is not {why}" if ensemble.rules.tested else "needed more values"
                 why = f"one of {suggested} steps, as the index suggests, {why}"
             elif not periods:
                 why = "the index suggests none"

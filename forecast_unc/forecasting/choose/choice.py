@@ -111,7 +111,8 @@ def resolve(arguments: Arguments, history: History) -> Choice:
         rules = Rules(Averaging(), periods, value_or(arguments.calibrate, False))
     check_effects(history.index, calendar_effects_of(arguments))
     given = arguments.lower is not None
-    rules = replace(rules, lower=lower, lower_given=given, upper=upper)
+    tested = bool(held_twice(history.y, seasonal_periods(history.index)))
+    rules = replace(rules, lower=lower, lower_given=given, upper=upper, tested=tested)
     return Choice(specifications, rules, rows)
 
 

@@ -154,6 +154,7 @@ class Rules:
     upper: float = np.inf
     whole: bool = False  # forecasts are rounded to whole numbers
     otherwise: MemberSpecification | None = None  # what answers where no specification suits
+    tested: bool = True  # the series had two cycles of a season that the index suggests
 
 
 _KINDS = {

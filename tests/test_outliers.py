@@ -486,7 +486,9 @@ def test_a_gross_shift_is_found_where_it_is(how, at):
     y_with_gaps[[at - 20, at + 14]] = np.nan  # not of a change across the shift
     last_wrong = y.copy()
     last_wrong[-1] = y[at - 1]
-    for one in (y, -7e5 * y, y + 5.0 * np.arange(120), y_with_gaps, last_wrong):
+    beside = y.copy()
+    beside[at - 1] = np.nan
+    for one in (y, -7e5 * y, y + 5.0 * np.arange(120), y_with_gaps, last_wrong, beside):
         assert last_shift(one, 12) == at
         assert excursions(one, 12) == []
 
@@ -619,6 +621,21 @@ def test_processes_have_no_shift(series, period):
         y = series(seed)
         assert last_shift(y, period) == 0
         assert excursions(y, period) == []
+
+
+@pytest.mark.parametrize(("seed", "log"), [(0, True), (4, True), (6, True), (1, False)])
+def test_moves_of_a_volatile_time_are_real(seed, log):
+    """GARCH(1, 1) of t(4), as share prices: two days at another price, or a rally of ten."""
+    rng, var, changes = np.random.default_rng([11, seed]), 1.0, np.zeros(8000)
+    shocks = rng.standard_t(4, 8000) / np.sqrt(2.0)
+    for t in range(1, 8000):
+        var = 0.005 + 0.1 * changes[t - 1] ** 2 + 0.895 * var
+        changes[t] = np.sqrt(var) * shocks[t]
+    level = 0.01 * changes.cumsum()
+    y = np.exp(4.0 + level) if log else 1000.0 + 100.0 * level
+    assert not gross_outliers(y, (5,)).any()
+    assert excursions(y, 5) == []
+    assert last_shift(y, 5) == 0
 
 
 def test_walks_with_heavy_tails_have_few():

@@ -47,6 +47,7 @@ class _Rule:
     unshifted: float = 0.95
     least_shift: int = 8  # steps of such changes at least, whole seasons,
     least_after: int = 24  # and values after one, at least two of these
+    near_lags: int = 10  # of such steps on either side, whose quantile counts if it is larger
     away: float = 0.1  # the most of the values that lie in excursions
 
     def most(self, n: int) -> int:
@@ -155,20 +156,25 @@ def last_shift(y: Array, period: int) -> int:
     if len(y) < w + after:
         return 0
     changes = y[w:] - y[:-w]
-    if np.isnan(changes).all():
+    gaps = np.isnan(changes)
+    if gaps.all():
         return 0
-    over = sliding_window_view(changes[: len(y) - after], w)  # those from y[i] to y[i + w], ...
-    least = np.maximum(over.min(axis=1), -over.max(axis=1))
-    places = np.flatnonzero(least > _RULE.shift * np.nanmedian(np.abs(changes)))
+
+    def over(values: Array) -> Array:  # those from y[i] to y[i + w], ...
+        return sliding_window_view(values[: len(y) - after], w)
+
+    lowest = over(np.where(gaps, np.inf, changes)).min(axis=1)
+    highest = over(np.where(gaps, -np.inf, changes)).max(axis=1)
+    least = np.maximum(lowest, -highest)
+    least[2 * over(gaps).sum(axis=1) > w] = 0.0
+    sizes = np.abs(changes)
+    places = np.flatnonzero(least > _RULE.shift * np.nanmedian(sizes))
     last = y[-max(period, 3) :]
     last = last[~np.isnan(last)]
     for i in places[::-1]:
-        if last.size and abs(last.mean() - y[i : i + w].mean()) < 0.5 * least[i]:
+        if last.size and abs(last.mean() - np.nanmean(y[i : i + w])) < 0.5 * least[i]:
             continue
-        others = np.abs(np.delete(changes, np.s_[i : i + w]))
-        known = others[~np.isnan(others)]
-        far = np.quantile(known, _RULE.unshifted) if len(known) >= w else np.inf
-        if least[i] > _RULE.shift * far > 0.0:
+        if least[i] > _RULE.shift * _far(sizes, w, _RULE.unshifted, slice(i, i + w)):
             return int(i) + w
     return 0
 
@@ -199,6 +205,31 @@ def excursions(y: Array, period: int) -> list[slice]:
     return [slice(start, stop) for start, stop in found]
 
 
+def _far(sizes: Array, lag: int, quantile: float, *runs: slice) -> float:
+    """Quantile of the sizes of changes outside runs, or of those nearby if they are larger.
+
+    So a volatile time has larger limits. Infinite if few are known.
+    """
+    others = sizes.copy()
+    for run in runs:
+        others[run] = np.nan
+    far = _quantile(others, quantile, lag)
+    if runs:
+        near = _RULE.near_lags * lag
+        around = others[max(runs[0].start - near, 0) : runs[-1].stop + near]
+        far = np.fmax(far, _quantile(around, quantile, near // 2))
+    return far if far > 0.0 else np.inf
+
+
+def _quantile(sizes: Array, quantile: float, least: int) -> float:
+    """Quantile of the known sizes; NaN if they are fewer than the least."""
+    known = sizes[~np.isnan(sizes)]
+    if len(known) < least:
+        return np.nan
+    place = int(quantile * (len(known) - 1))
+    return float(np.partition(known, place)[place])
+
+
 def _whole_seasons(period: int) -> int:
     return period * -(-_RULE.least_shift // period)
 
@@ -216,16 +247,9 @@ class _Sides:
 
     def far(self, quantile: float, run: slice | None = None) -> float:
         """Quantile of the sizes of changes outside a run; infinite if few are left."""
-        others = self.changes
-        if run is not None:
-            others = others.copy()
-            others[max(run.start - self.lag, 0) : max(run.stop - self.lag, 0)] = np.nan
-            others[run] = np.nan
-        known = others[~np.isnan(others)]
-        if len(known) < self.lag:
-            return np.inf
-        place = int(quantile * (len(known) - 1))
-        return float(np.partition(known, place)[place]) or np.inf
+        back = [] if run is None else [max(end - self.lag, 0) for end in (run.start, run.stop)]
+        runs = [] if run is None else [slice(*back), run]
+        return _far(self.changes, self.lag, quantile, *runs)
 
     def known_sides(self, run: slice) -> int:
         """Sides of a run that are known: 2; 1 if as many values beyond it, from three on, are near.

@@ -11,11 +11,19 @@ from forecast_unc import (
     Combination,
     Forecaster,
     GPRegressor,
+    LinearRegressor,
     backtest,
     forecast_panel,
     load_model,
 )
-from forecast_unc.forecasting.choose.screen import excursions, gross_outliers, last_shift
+from forecast_unc.forecasting.choose.screen import (
+    excursions,
+    excursions_of_weeks,
+    gross_outliers,
+    last_shift,
+    without_outliers,
+)
+from forecast_unc.series.history import History
 from tests.members import in_turn
 
 N = 144
@@ -589,7 +597,7 @@ def test_the_default_takes_an_excursion_as_missing(tmp_path):
     without = clone(model).fit(y.mask(y < 100.0))
     pd.testing.assert_frame_equal(model.forecast(14).cov, without.forecast(14).cov)
     (said,) = model.notes_
-    assert said.startswith("outliers: 14 values treated as missing: 2024-12-06 (58.7529), ")
+    assert said.startswith("outliers: 14 values treated as missing: 2024-12-06 to 2024-12-19; ")
     model.save(tmp_path / "model")
     assert load_model(tmp_path / "model").notes_ == [said]
     kept = clone(model).set_params(outliers="keep").fit(y)
@@ -602,6 +610,52 @@ def test_the_default_takes_an_excursion_as_missing(tmp_path):
     # one value over and over may be right: it is named
     zeros = clone(model).fit(y.where(y > 100.0, 0.0))
     assert zeros.notes_[0].startswith("repeated: 14 values of 0")
+
+
+def years(freq, start, share, n_years=4):
+    """Weeks or days with a year, and twelve weeks at another level from a time on."""
+    n, week = (52, 1) if freq == "W-MON" else (365, 7)
+    t, rng = np.arange(n_years * n), np.random.default_rng(0)
+    y = 1000.0 * np.exp(0.15 * np.sin(2 * np.pi * t / n) + 0.05 * rng.standard_normal(len(t)))
+    if week > 1:
+        y[t % 7 > 4] *= 0.7
+    y[start : start + 12 * week] *= share
+    return pd.Series(y, pd.date_range("2017-01-02", periods=len(y), freq=freq))
+
+
+@pytest.mark.parametrize(
+    ("freq", "start", "share"),
+    [
+        ("W-MON", 20, 0.4),
+        ("W-MON", 120, 2.0),
+        ("W-MON", 185, 0.4),
+        ("D", 1200, 0.5),
+        ("D", 100, 0.5),
+    ],
+)
+def test_a_lockdown_is_masked_and_a_milder_one_is_named(freq, start, share):
+    periods, week = ((52,), 1) if freq == "W-MON" else ((7, 365), 7)
+    y = years(freq, start, share)
+    (run,) = excursions_of_weeks(y.to_numpy(), periods)
+    assert max(abs(run.start - start), abs(run.stop - start - 12 * week)) < 2 * week
+    masked = without_outliers(Forecaster(), History.checked(y, None, None))
+    assert np.isnan(masked.y[run]).all()
+    assert np.isnan(masked.y).sum() < 15 * week
+    assert excursions_of_weeks(masked.y, periods) == []  # nor is its echo a year later
+    assert excursions_of_weeks(years(freq, start, 1.0).to_numpy(), periods) == []
+    assert excursions_of_weeks(years(freq, start, share, 2).to_numpy(), periods) == []
+    assert excursions_of_weeks(np.full(len(y), np.nan), periods) == []
+
+
+def test_an_excursion_that_stays_in_the_series_is_named():
+    y = years("W-MON", 150, 0.7)
+    model = Forecaster(LinearRegressor(), lags=2).fit(y)
+    (note,) = model.notes_
+    assert note.kind == "excursion"
+    assert note.fact == "excursion: from 2019-11-18 to 2020-02-03 y is far from other years"
+    assert note.remedy == "if it will not recur, leave it out: y.iloc[150:162] = np.nan"
+    assert clone(model).set_params(outliers="keep").fit(y).notes_ == []
+    assert clone(model).fit(y, pd.DataFrame({"shut": (y < 0.0) * 1.0}, y.index)).notes_ == []
 
 
 def test_shifts_too_late_or_that_recur_or_of_constants_are_none():

@@ -46,6 +46,7 @@ _REMEDIES = {
 # What to do about a remark in a shell, by its kind and its places.
 _ADVICE = {
     "closed": "leave these days out: pass --freq '{}'",
+    "excursion": "if it will not recur, leave these fields empty",
     "highest": "if none can be, give --upper {:g}",
     "lower": "--lower=-inf for no bound",
     "outliers": "--outliers keep keeps them",

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.lib.stride_tricks import sliding_window_view
 
 from forecast_unc._typing import Array, Flags, Positions
@@ -49,6 +50,9 @@ class _Rule:
     least_after: int = 24  # and values after one, at least two of these
     near_lags: int = 10  # of such steps on either side, whose quantile counts if it is larger
     away: float = 0.1  # the most of the values that lie in excursions
+    least_year: int = 26  # weeks of a year that has excursions of weeks,
+    weeks: int = 5  # by medians of so many: at least 3, at most a third of the year
+    named: float = 2.5  # times the quantile `unshifted` of other changes from year to year
 
     def most(self, n: int) -> int:
         """Most outliers among n observed values."""
@@ -74,10 +78,10 @@ def without_outliers(arguments: Arguments, history: History) -> History:
         outliers &= ~_unusual(arguments, history)
     masked = history.without(outliers)
     if _is_open(arguments, history):
+        runs = excursions(masked.y, min(periods, default=1))
+        runs += excursions_of_weeks(masked.y, periods, _RULE.shift)
         # not of one value alone, such as zeros, which may be right and are named
-        runs = [
-            run for run in excursions(masked.y, min(periods, default=1)) if np.ptp(masked.y[run])
-        ]
+        runs = [run for run in runs if np.ptp(masked.y[run])]
         for run in runs:
             outliers[run] = True
         return history.without(outliers) if runs else masked
@@ -203,6 +207,50 @@ def excursions(y: Array, period: int) -> list[slice]:
     if len(found) > most or away.sum() > _RULE.away * len(y):
         return []
     return [slice(start, stop) for start, stop in found]
+
+
+def excursions_of_weeks(
+    y: Array, periods: tuple[int, ...], times: float = _RULE.named
+) -> list[slice]:
+    """Runs of weeks that are far from those of the years before and after, as in a lockdown.
+
+    By medians of weeks, or of single values where these have but the year; two other years at least
+    agree with each other. Their size is so many times the quantile of other changes of a year.
+    """
+    block = min(periods) if len(periods) > 1 else 1
+    n, year = len(y) // block, round(max(periods, default=1) / block)
+    if year < _RULE.least_year or n <= 2 * year:
+        return []
+    first = len(y) - n * block
+    weeks = pd.DataFrame(y[first:].reshape(n, block)).median(axis=1).to_numpy()
+    scaled, gap = _scales(weeks)[-1], np.full(year, np.nan)
+    if np.isnan(scaled).all():
+        return []
+    changes = scaled[year:] - scaled[:-year]
+    changes = _medians_around(changes - _medians_around(changes, year), _RULE.weeks)
+    sizes, found = np.concatenate([gap, np.abs(changes)]), list[slice]()
+    around = np.concatenate([gap, gap, changes, gap, gap])  # from the year before each, of all
+    earlier, before, after, later = (around[i * year : i * year + n] for i in range(4))
+    for sign in (1.0, -1.0):
+        up, down = sign * before, -sign * after
+        away = np.where(np.isnan(down), np.where(np.abs(earlier) < 0.5 * up, up, 0.0), down)
+        away = np.where(np.isnan(up), np.where(np.abs(later) < 0.5 * down, down, 0.0), away)
+        away = np.fmin(away, np.where(np.isnan(up), np.inf, up))
+        for start, stop in _runs(away > _RULE.named * np.nanmedian(sizes)):
+            others, half = sizes.copy(), _RULE.weeks // 2
+            for ago in (0, year):
+                others[max(start + ago - half, 0) : stop + ago + half] = np.nan
+            limit = times * _quantile(others, _RULE.unshifted, year // 2)
+            is_far = 0.0 < limit < np.median(away[start:stop])
+            if is_far and 3 <= stop - start <= year // 3 and stop < n:
+                found.append(slice(first + start * block, first + stop * block))
+    return found if len(found) <= _RULE.few else []
+
+
+def _medians_around(x: Array, width: int) -> Array:
+    """Medians of the known values among so many around each."""
+    rolling = pd.Series(x).rolling(2 * (width // 2) + 1, center=True, min_periods=1)
+    return np.asarray(rolling.median())
 
 
 def _far(sizes: Array, lag: int, quantile: float, *runs: slice) -> float:

@@ -7,7 +7,8 @@ from scipy import stats
 from scipy.signal import lfilter
 from statsmodels.regression.linear_model import OLS
 
-from forecast_unc.series.seasons import _p_value, recurs, seasons_in
+from forecast_unc import Forecaster, LinearRegressor
+from forecast_unc.series.seasons import _p_value, always_at, recurs, seasons_in
 
 
 def season(n, period, noise=0.3, seed=0):
@@ -257,3 +258,47 @@ def test_growth_does_not_recur():
 @pytest.mark.parametrize("y", [np.ones(30), np.full(30, np.nan), np.arange(15.0)], ids=str)
 def test_what_has_no_cycle_does_not_recur(y):
     assert not recurs(y, min(12, len(y) // 4))
+
+
+def sun(days):
+    """Hours of a day that lasts 8 to 16 of them, with a cloud."""
+    t, rng = np.arange(24 * days), np.random.default_rng(0)
+    half = 6 + 2 * np.sin(2 * np.pi * (t // 24 - 80) / 365)
+    shine = np.cos(np.clip((t % 24 - 12) / half, -1, 1) * np.pi / 2).round(6)
+    return 500 * shine * rng.beta(2, 1.2, days)[t // 24]
+
+
+def test_night_is_always_night():
+    y = sun(800)
+    for days in range(30, 780, 30):
+        quiet, next_ = always_at(y[: 24 * days], 0.0, 24, 240), y[24 * days :][:240]
+        assert not next_[quiet].any()
+        assert quiet.sum() > 0.5 * (next_ == 0.0).sum()
+        np.testing.assert_array_equal(quiet[:50], always_at(y[: 24 * days], 0.0, 24, 50))
+    assert not always_at(y[: 24 * 7], 0.0, 24, 24).any()  # too few nights
+    lit = y[: 24 * 440]
+    lit[24 * (450 - 365) + 2] = 9.0  # of that hour, around that day a year ago
+    assert np.flatnonzero(always_at(lit, 0.0, 24, 24)).tolist() == [0, 4, 20, 21, 22, 23]
+    assert not always_at(np.full(999, np.nan), 0.0, 24, 24).any()
+
+
+def test_closed_days_are_and_sparse_demand_is_not_always_zero():
+    rng = np.random.default_rng(0)
+    week = np.where(np.arange(280) % 7 == 6, 0.0, 1.0 + rng.poisson(5, 280))
+    assert np.flatnonzero(always_at(week, 0.0, 7, 14)).tolist() == [6, 13]
+    assert not always_at((rng.random(120) < 0.15) * 1.0, 0.0, 12, 12).any()
+    assert not always_at(np.zeros(120), 0.0, 12, 12).any()
+
+
+def test_a_forecast_is_certain_of_the_night():
+    y = pd.Series(sun(40), pd.date_range("2022-01-01", periods=960, freq="h"))
+    given = {"seasonal_period": 24, "lower": 0.0}
+    model = Forecaster(LinearRegressor(), lags=[1, 24], **given).fit(y)
+    ahead, quiet = model.forecast(24), always_at(y.to_numpy(), 0.0, 24, 24)
+    assert 8 < quiet.sum() < 14
+    assert (ahead.cdf(0.0)[quiet] > 0.999).all()
+    assert (ahead.std[quiet] < 1.0).all()
+    assert (ahead.std[~quiet] > 5.0).all()
+    assert f"no noise at {quiet.sum()} of the 24 steps of a season: 0 of late" in model.choices_
+    paths = model.forecast(24, propagation="monte_carlo", random_state=0).paths
+    assert not paths[quiet].to_numpy().any()

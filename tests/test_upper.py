@@ -6,6 +6,7 @@ import pytest
 from scipy import stats
 
 from forecast_unc import Forecast, Forecaster, load_model
+from forecast_unc.forecasting.choose import choice
 
 H = 3
 INDEX = pd.RangeIndex(H)
@@ -160,6 +161,21 @@ def test_zero_is_a_bound_of_what_is_never_negative(values, why):
     assert all(line.startswith(f"lower 0: {why}") for line in lines)
     if why:
         assert (model.forecast(5).quantile(0.001) >= 0.0).all()
+
+
+def test_rounding_below_zero_is_the_bound():
+    """As the power of a turbine: -2.5 of up to 3,600."""
+    rng = np.random.default_rng(0)
+    y = np.clip(1500.0 * np.sin(np.arange(240) / 7.0) + 300.0 * rng.standard_normal(240), 0.0, None)
+    y[np.flatnonzero(y == 0.0)[[20, 70]]] = -1.5, -0.5
+    assert choice.never_below(y) == "2 of 240 values are below 0, by rounding"
+    assert choice.never_below(y).places == (-1.5,)
+    for other in (y - 1.0, np.where(y > 0, y, -0.5), np.where(y == -1.5, -9.0, y), y[y != 0.0]):
+        assert choice.never_below(other).kind != "rounded"
+    model = Forecaster().fit(pd.Series(y))
+    (line,) = (line for line in model.choices_ if line.startswith("lower"))
+    assert line.startswith("lower -1.5: ")
+    assert (model.forecast(5).quantile(0.0001) >= -1.5).all()
 
 
 @pytest.mark.parametrize("top", [100.0])

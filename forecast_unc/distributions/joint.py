@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from forecast_unc._checks import RandomState
-from forecast_unc._typing import Array, Positions
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.marginals import Marginals, between
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.variance_parts import (
@@ -163,6 +163,19 @@ class Joint:
             paths = q.bounded_and_rounded(paths)
         if not bounded.any():
             return replace(self, q=q, paths=paths, draw=None)
+        return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths)
+
+    def at_lower(self, some: Flags) -> Joint:
+        """Some steps (h,) all but certain to be at the lower bound: narrow, six stds below it."""
+        if not some.any():
+            return self
+        center, scale = self.q.latent_spread
+        factor = np.where(some, 1e-3, 1.0)
+        shift = np.where(some, self.q.lower - factor * (center + 6.0 * scale), 0.0)
+        paths = self.paths
+        if paths is not None:
+            paths = np.where(some[:, None], self.q.lower[:, None], paths)
+        q = self.q.affine_latent(factor, shift)
         return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths)
 
     def whole(self) -> Joint:

@@ -82,6 +82,10 @@ class Forecaster(Scored, Arguments):
         - two or more are 0, or
         - all lie between 0 and 1, one above .1, or
         - the largest is more than 100 times the smallest (10 times for whole numbers).
+
+        Where at most one value in a hundred is below 0 by less than a thousandth of the largest, as
+        by rounding, and as many are as near above, it is the smallest. A phase of the season that
+        was always at it of late, such as night for the sun, has no noise.
     prior_mean : {"auto", "zero", "last", "seasonal"}, default="auto"
         Value from which the regressor learns the deviation: 0, the previous one, or the one a
         season (the shortest) ago. Its lag has to be among `lags`.
@@ -443,12 +447,15 @@ class Forecaster(Scored, Arguments):
                 continue
             reason, remedy = Note("bound", "as given"), ""
             if name == "lower" and self.lower is None:
-                reason = choice.never_negative(ensemble.history.y)
+                reason = choice.never_below(ensemble.history.y)
                 remedy = "; ".join(filter(None, [reason.remedy, "lower=-inf for no bound"]))
             fact = f"{name} {bound:g}: {reason.fact}"
             if ensemble.keeps_moments and share == max(shares):
                 fact += f"; {share:.0%} are at it, so that forecasts keep their mean"
             lines.append(Note(reason.kind, fact, (bound,), remedy))
+        if quiet := int(ensemble.without_noise(period := min(periods, default=0)).sum()):
+            fact = f"no noise at {quiet} of the {period} steps of a season: {lower:g} of late"
+            lines.append(Note("no noise", fact))
         if ensemble.rules.whole:
             whole = "whole numbers: all values are, so that forecasts are of counts"
             lines.append(Note("whole", whole))

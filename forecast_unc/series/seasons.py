@@ -5,8 +5,12 @@ from math import gcd
 import numpy as np
 from scipy.special import fdtrc
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags
 from forecast_unc.series.calendar import harmonics
+
+# Cycles of a season at a bound in all of which a phase has to be, of at least so many values: four
+# weeks of days, in which the sun rises up to two hours earlier. (Choices.)
+_CYCLES, _LEAST_CYCLES = 28, 8
 
 
 def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
@@ -28,6 +32,32 @@ def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
 def held_twice(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
     """Periods of which there are values for two cycles, shortest first."""
     return tuple(one for one in sorted(periods) if np.isfinite(y).sum() >= 2 * one)
+
+
+def always_at(y: Array, bound: float, period: int, steps: int) -> Flags:
+    """Next steps (h,) whose phase of a season was always at a bound, such as night for the sun.
+
+    In the last 28 cycles, with an hour of margin where a cycle is a day, and around the same time a
+    year before; not where it may be chance.
+    """
+    n, margin = len(y), -(-period // 24) if period >= 24 else 0
+    first = max(n - _CYCLES * period, 0)
+    known, is_at = ~np.isnan(y[first:]), y[first:] == bound
+    phase, around = np.arange(first, n) % period, range(-margin, margin + 1)
+    seen, at = (
+        np.sum([np.roll(np.bincount(phase, one, period), k) for k in around], axis=0)
+        for one in (known, is_at)
+    )
+    chance = period * np.mean(is_at[known]) ** seen if known.any() else np.ones(period)
+    always = (at == seen) & (seen >= _LEAST_CYCLES * len(around)) & (chance < 0.01)
+    ahead = n + np.arange(steps)
+    cycles, days = (365, 14) if margin else (52, 4) if period in (5, 6, 7) else (0, 0)
+    ago = (cycles + np.arange(-days, days + 1))[:, None] * period + np.array(around)
+    back = ahead[:, None] - ago.ravel()
+    in_past = (back >= 0) & (back < n)
+    away = ~np.isnan(y) & (y != bound)
+    last_year = (away[np.where(in_past, back, 0)] & in_past).any(axis=1)
+    return np.asarray(always[ahead % period] & ~last_year)
 
 
 def recurs(y: Array, n_lags: int) -> bool:

@@ -77,6 +77,9 @@ _FEWEST_ZEROS = 2
 # The largest value over the smallest from which 0 is a bound without a zero, too: two orders of
 # magnitude; of whole numbers, counts, one. (Choices.)
 _ORDERS, _WHOLE_ORDERS = 100.0, 10.0
+# Below 0 by less than the largest over so much, and in one value of so many, is rounding: meters of
+# turbines read -2.5 of 3,600 kW in 57 of 50,530 values of ten minutes. (Choices.)
+_ROUNDING, _RARE = 1000.0, 100
 _LEAST_SHARE = 0.1  # the largest of shares is above it: smaller numbers are of another unit
 # Rows that regressors need: of walks of 4 values with one that is noise 95 % bands held .52 to .68,
 # and without it .93 to .98.
@@ -238,10 +241,11 @@ def why_no_smoothing(arguments: Arguments, history: History, periods: tuple[int,
 
 
 def _bound(arguments: Arguments, history: History) -> float:
-    """The lower bound: that given, or 0 for what is never negative; -inf for none."""
+    """The lower bound: that given, or what the values are never below; -inf for none."""
     if arguments.lower is not None:
         return float(arguments.lower)
-    return 0.0 if is_auto(arguments.lags) and never_negative(history.y) else -np.inf
+    reason = never_below(history.y)
+    return float(*reason.places) if is_auto(arguments.lags) and reason else -np.inf
 
 
 def _measured_from(lower: float) -> float:
@@ -249,21 +253,26 @@ def _measured_from(lower: float) -> float:
     return lower if np.isfinite(lower) else 0.0
 
 
-def never_negative(y: Array) -> Note:
-    """Reason to treat values as never negative; empty if there is none."""
+def never_below(y: Array) -> Note:
+    """Reason why values are never below 0, or a smallest one near it; empty if there is none."""
     known = y[~np.isnan(y)]
     low, high = known.min(), known.max()
+    below, beside = np.count_nonzero(known < 0.0), np.count_nonzero(np.abs(known) <= -low)
+    if 0 < _RARE * below <= len(known) and beside >= 2 * below and high > -_ROUNDING * low:
+        fact = f"{below} of {len(known):,} values are below 0, by rounding"
+        return Note("rounded", fact, (float(low),))
     if low < 0.0 or low == high != 0.0:
         return Note("", "")
     if low == 0.0 and np.count_nonzero(known == 0.0) >= _FEWEST_ZEROS:
-        return Note("lower", "some values are 0 and none is below")
+        return Note("lower", "some values are 0 and none is below", (0.0,))
     if _LEAST_SHARE < high <= 1.0:
-        return Note("shares", "all lie between 0 and 1, as shares do", remedy="pass upper=1, too")
+        fact = "all lie between 0 and 1, as shares do"
+        return Note("shares", fact, (0.0,), "pass upper=1, too")
     if low > 0.0 and high > _ORDERS * low:
         times = f"{high / low:.0f} times the smallest"
-        return Note("lower", f"none is below 0, and the largest is {times}")
+        return Note("lower", f"none is below 0, and the largest is {times}", (0.0,))
     if high > _WHOLE_ORDERS * low > 0.0 and (known == np.round(known)).all():
-        return Note("lower", "whole numbers, none below 0")
+        return Note("lower", "whole numbers, none below 0", (0.0,))
     return Note("", "")
 
 

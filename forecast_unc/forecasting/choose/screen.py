@@ -4,7 +4,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.lib.stride_tricks import sliding_window_view
 
 from forecast_unc._typing import Array, Flags, Positions
@@ -222,7 +221,7 @@ def excursions_of_weeks(
     if year < _RULE.least_year or n <= 2 * year:
         return []
     first = len(y) - n * block
-    weeks = pd.DataFrame(y[first:].reshape(n, block)).median(axis=1).to_numpy()
+    weeks = _medians(y[first:].reshape(n, block))
     scaled, gap = _scales(weeks)[-1], np.full(year, np.nan)
     if np.isnan(scaled).all():
         return []
@@ -248,9 +247,16 @@ def excursions_of_weeks(
 
 
 def _medians_around(x: Array, width: int) -> Array:
-    """Medians of the known values among so many around each."""
-    rolling = pd.Series(x).rolling(2 * (width // 2) + 1, center=True, min_periods=1)
-    return np.asarray(rolling.median())
+    """Medians of the known values among so many around each, an odd number."""
+    padded = np.pad(x, width // 2, constant_values=np.nan)
+    return _medians(sliding_window_view(padded, 2 * (width // 2) + 1))
+
+
+def _medians(rows: Array) -> Array:
+    """Medians of the known values of each row; NaN where there is none."""
+    ordered, known = np.sort(rows, axis=1), (~np.isnan(rows)).sum(axis=1)  # NaN come last
+    middle = np.array([(known - 1) // 2, known // 2]).T
+    return np.asarray(np.take_along_axis(ordered, middle, axis=1).mean(axis=1))
 
 
 def _far(sizes: Array, lag: int, quantile: float, *runs: slice) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from forecast_unc._checks import one_seed
 from forecast_unc._notes import Note
-from forecast_unc._typing import Array, Positions
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.prediction import PastSteps, Prediction
 from forecast_unc.forecasting.choose.arguments import check_within
@@ -49,6 +49,7 @@ from forecast_unc.forecasting.pool.weights import (
     until_diverged,
 )
 from forecast_unc.series.history import Ahead, History
+from forecast_unc.series.seasons import always_at
 from forecast_unc.series.times import format_time
 
 _LEAST_NAMED = 0.005  # weight of a model that `choices_` names: less would be 0 %
@@ -164,8 +165,16 @@ class Ensemble:
             made = made.checked(partial(format_time, ahead.index))
         made = made.each(np.arange(past, len(made))) if past else made
         made = made.changed(self._bounded(made.joint, self.keeps_moments))
+        made = made.changed(made.joint.at_lower(self.without_noise(len(made))))
         made = made.checked(partial(format_time, ahead.index[past:]))
         return made.changed(made.joint.whole()) if self.rules.whole else made
+
+    def without_noise(self, steps: int) -> Flags:
+        """Next steps (h,) whose phase of the shortest season was always at the lower bound."""
+        period, lower = min(self.rules.periods, default=0), self.rules.lower
+        if not period or not np.isfinite(lower):
+            return np.zeros(steps, dtype=np.bool_)
+        return always_at(self.history.y, lower, period, steps)
 
     def _bounded(self, joint: Joint, keep_moments: bool = False) -> Joint:
         low, high = np.full((2, len(joint)), [[self.rules.lower], [self.rules.upper]])

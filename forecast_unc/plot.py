@@ -318,14 +318,14 @@ def origins(
     ``legend`` are those of `fan`.
     """
     _check_backtest(backtest)
-    frame, widest = backtest.frame, max(backtest.coverage)
+    frame, widest = backtest.frame, max(backtest.coverages)
     if backtest.id_col is not None:
         remedy = "Call backtest with one of its series."
         raise refusal("backtest", "be of one series", "a panel", remedy)
     check_choice("model", model, (None, *frame["model"].unique()), "None is the first.")
     level = widest if coverage is None else coverage
-    if level not in backtest.coverage:
-        must = f"be one of the backtest's, {', '.join(map(str, backtest.coverage))}"
+    if level not in backtest.coverages:
+        must = f"be one of the backtest's, {', '.join(map(str, backtest.coverages))}"
         raise refusal("coverage", must, f"{coverage!r}", "None is the widest.")
     n = check_whole("most", most, 1, "12 can be told apart.")
     chosen = frame["model"].iloc[0] if model is None else model
@@ -443,11 +443,19 @@ def horizons_apart(frame: pd.DataFrame, id_col: str | None) -> int:
     """Horizons of one model's `frame` that do not overlap, in each series that `id_col` names."""
     apart = 0
     for _, rows in [(None, frame)] if id_col is None else frame.groupby(id_col, observed=True):
-        horizons, free = rows.groupby("origin"), None
-        for origin, end in horizons["time"].max()[horizons["pit"].count() > 0].items():
-            if free is None or origin >= free:
-                apart, free = apart + 1, end
+        scored = rows.groupby("origin")["pit"].transform("count") > 0
+        apart += horizons(rows[scored]).nunique()
     return apart
+
+
+def horizons(frame: pd.DataFrame) -> pd.Series[int]:
+    """The number of each row's horizon in a `frame`, with later ones that overlap as one."""
+    number, free, numbers = -1, None, {}
+    for origin, end in frame.groupby("origin")["time"].max().items():
+        if free is None or origin >= free:
+            number, free = number + 1, end
+        numbers[origin] = number
+    return frame["origin"].map(numbers)
 
 
 def _pits(backtest: Results) -> Iterator[tuple[str, Any]]:

@@ -397,7 +397,7 @@ def test_arguments_of_another_type(y, model, arguments, message):
 
 def test_coverage_may_be_any_iterable(y, model):
     result = backtest(model, y, steps=2, origins=1, coverage=(p for p in (0.5, 0.9)))
-    assert result.coverage == (0.5, 0.9)
+    assert result.coverages == (0.5, 0.9)
     assert {"lower_50", "upper_90"} <= set(result.frame)
 
 

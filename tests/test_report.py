@@ -284,7 +284,7 @@ def test_models_that_are_alike_are_said_to_be(no_pictures, result, tmp_path):
     own, frame = result.frame["model"].iloc[0], result.frame
     mine = frame[frame["model"] == own]
     twice = pd.concat([mine, mine.assign(model="twin")])
-    report = written(Backtest(twice, result.coverage, {}, 1), tmp_path)
+    report = written(Backtest(twice, result.coverages, {}, 1), tmp_path)
     assert ", equal to that of twin, the best of the others" in report.texts["p"][0]
 
 
@@ -293,7 +293,7 @@ def test_models_that_are_alike_are_said_to_be(no_pictures, result, tmp_path):
     [(1, "1 step"), (None, "the seasonal period of each series")],
 )
 def test_the_unit_of_mase_is_said(no_pictures, result, tmp_path, season, said):
-    report = written(Backtest(result.frame, result.coverage, result.joint, season), tmp_path)
+    report = written(Backtest(result.frame, result.coverages, result.joint, season), tmp_path)
     at = report.texts["dt"].index("unit of MASE, MSIS")
     assert report.texts["dd"][at] == f"mean absolute change over {said} in the past"
 
@@ -450,7 +450,7 @@ def test_a_panel_has_its_scores_by_series(no_pictures, tmp_path):
 
 
 def test_a_backtest_made_by_hand_has_what_follows_from_its_scores(no_pictures, result, tmp_path):
-    by_hand = Backtest(result.frame, result.coverage, result.joint, result.seasonal_period)
+    by_hand = Backtest(result.frame, result.coverages, result.joint, result.seasonal_period)
     assert written(by_hand, tmp_path).texts["h2"] == [
         *("What was asked", "Scores", "Scores by step", "Calibration")
     ]

@@ -76,7 +76,7 @@ def _judged(backtest: Results) -> dict[str, Any]:
     by_each, _ = _tested(backtest, table, "step")
     lines = [
         (score, by_step[score], page.picture(partial(plot.scores_by_step, backtest, score)))
-        for score in ("CRPS", f"coverage_{percent(max(backtest.coverage))}")
+        for score in ("CRPS", f"coverage_{percent(max(backtest.coverages))}")
     ]
     if by_each is not None:
         by_step = by_step.join(by_each[["difference", "p_value"]])
@@ -117,7 +117,7 @@ def verdict(backtest: Results) -> str:
     """The CRPS of the first model beside that of the best other, and its coverage, in words."""
     table = backtest.scores()
     test, _ = _tested(backtest, table)
-    own, widest, chance = table.index[0], max(backtest.coverage), "not tested"
+    own, widest, chance = table.index[0], max(backtest.coverages), "not tested"
     said = f"The mean CRPS of {own} is {number(table.loc[own, 'CRPS'])}"
     if table["CRPS"].drop(own).notna().any():
         best = table["CRPS"].drop(own).idxmin()

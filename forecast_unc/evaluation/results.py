@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, Protocol
 
 import pandas as pd
+
+Groups = str | Callable[[Any], Any] | None
+"""Rows that belong together: a part of the date, a column, a function of the times; None: all."""
 
 
 class Results(Protocol):
@@ -16,7 +19,7 @@ class Results(Protocol):
         """One row a model, origin and step."""
 
     @property
-    def coverage(self) -> tuple[float, ...]:
+    def coverages(self) -> tuple[float, ...]:
         """Coverages of the intervals."""
 
     @property
@@ -42,3 +45,6 @@ class Results(Protocol):
         self, score: str, reference: str | None, by: Literal["model", "step"]
     ) -> pd.DataFrame:
         """Tests of differences of a score."""
+
+    def coverage(self, by: Groups) -> pd.DataFrame:
+        """Shares of values held in groups, with tests."""

@@ -29,12 +29,14 @@ from forecast_unc.distributions.picture import (
     places,
     plain,
 )
-from forecast_unc.evaluation.results import Results
+from forecast_unc.evaluation.conditional import holm, share_interval
+from forecast_unc.evaluation.results import Groups, Results
 
 __all__ = [
     "COLORS",
     "calibration",
     "compare",
+    "coverage",
     "decomposition",
     "fan",
     "joint",
@@ -371,6 +373,55 @@ def calibration(backtest: Results, ax: Axes | None = None, *, legend: bool | Non
     limits = (-0.02, 1.02)
     ax.set(xlabel="nominal coverage", ylabel="observed coverage", xlim=limits, ylim=limits)
     ax.set_aspect("equal")
+    return finish(ax, shown=legend)
+
+
+def coverage(
+    backtest: Results,
+    by: Groups = None,
+    model: str | None = None,
+    *,
+    ax: Axes | None = None,
+    legend: bool | None = None,
+) -> Axes:
+    """Draw the share of values that the intervals held in each group; return the axes.
+
+    ``by`` is that of ``backtest.coverage``, and ``model`` one of the names in ``backtest.frame``,
+    by default the first. Bars are 95 % intervals of the shares, lines the nominal coverages. Full
+    marks are off by more than chance at 5 %, with the number of groups corrected for (Holm).
+    ``ax`` and ``legend`` are those of `fan`.
+    """
+    _check_backtest(backtest)
+    names = backtest.frame["model"].unique()
+    check_choice("model", model, (None, *names), "None is the first.")
+    table = backtest.coverage(by).reset_index()
+    table = table[table["model"] == (names[0] if model is None else model)]
+    name = str(table.columns[1])
+    labels = table[name].map(plain) if name != "coverage" else table["model"].map(plain)
+    table["place"], groups = pd.factorize(labels)
+    levels = table.groupby("coverage")
+    ax, side = given_or_new_axes(ax), 0.6 / len(levels)  # from one level to that beside it
+    size = 5 if len(groups) <= 48 else 3
+    for i, (style, (level, rows)) in enumerate(zip(_styles(), levels, strict=False)):
+        at = rows["place"].to_numpy() + (i - (len(levels) - 1) / 2) * side
+        held, off = rows["held"].to_numpy(), holm(rows["p_value"]) < 0.05
+        color, nominal = style.color, float(level)  # type: ignore[arg-type]
+        ax.axhline(nominal, color=color, ls=style.dashes, lw=1, alpha=0.7)
+        low, high = share_interval(held, rows["n_effective"])
+        ax.vlines(at, low, high, color=color, lw=size / 4, alpha=0.7)
+        mark: dict[str, Any] = {"marker": style.marker, "ls": "", "ms": size, "color": color}
+        ax.plot(at, held, **mark, mfc=gray(ax, 1.0), label=f"{100 * nominal:g} %")
+        ax.plot(at[off], held[off], **mark)
+    dark: dict[str, Any] = {"marker": "o", "ls": "", "ms": 5, "color": gray(ax, 0.4)}
+    ax.plot([], [], **dark, label="off by more than chance")
+    every = next((n for n in (1, 2, 3, 4, 6, 12, 24) if len(groups) <= 12 * n), len(groups) // 12)
+    ax.set_xticks(range(0, len(groups), every), groups[::every])
+    room = ax.get_window_extent().width / ax.figure.dpi / sum(map(len, groups[::every]))
+    if room < 0.1:  # inches a letter
+        ax.tick_params(axis="x", labelsize="small", labelrotation=0 if room > 0.08 else 30)
+    share = "share of values inside"
+    xlabel = "" if name == "coverage" else plain(name.replace("_", " "))
+    ax.set(xlabel=xlabel, ylabel=share, xlim=(-0.6, len(groups) - 0.4), ylim=(None, 1.02))
     return finish(ax, shown=legend)
 
 

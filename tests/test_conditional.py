@@ -3,12 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from scipy.stats import binomtest, f, norm
 
 from forecast_unc import backtest, baselines
 from forecast_unc.errors import ArgumentError, ArgumentTypeError
 from forecast_unc.evaluation.backtest import Backtest
 from forecast_unc.evaluation.conditional import holm, share_interval, shares_tested
+from forecast_unc.evaluation.report import off_groups
 
 
 def oracle(rng, n_origins=40, steps=24, apart=24, spread=None, **arguments):
@@ -189,3 +191,32 @@ def test_without_dates_or_values_there_is_nothing_to_group(rng):
     with pytest.raises(ArgumentError) as caught:
         empty.coverage()
     assert caught.value.argument == "coverage"
+
+
+def test_the_picture_has_a_mark_a_group_and_full_ones_where_bands_are_wrong(rng):
+    result = oracle(rng, spread=lambda times: np.where(times.hour == 8, 3.0, 1.0))
+    ax = result.plot_coverage("hour", ax=Figure().subplots())
+    marks = [line for line in ax.lines if line.get_marker() != "None" and len(line.get_xdata())]
+    hollow, full = marks[0], marks[1]
+    table = result.coverage("hour").xs(0.8, level="coverage")
+    np.testing.assert_array_equal(hollow.get_ydata(), table["held"])
+    assert full.get_xdata().round().tolist() == [8]
+    texts = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert texts == ["80 %", "95 %", "off by more than chance"]
+    alone = result.plot_coverage(model="right", ax=Figure().subplots())
+    assert [tick.get_text() for tick in alone.get_xticklabels()] == ["right"]
+
+
+def test_groups_that_are_off_are_named(rng):
+    """Steps are the hours of these forecasts, and are not named again."""
+    spread = {8: 3.0, 9: 3.0, 20: 0.05}
+    result = oracle(rng, spread=lambda times: times.hour.map(lambda hour: spread.get(hour, 1.0)))
+    result.frame["median"] = 0.0
+    named = off_groups(result)
+    assert list(named) == ["hour"]
+    held = result.frame["actual"].abs() <= 1.2816
+    both = 100 * held[result.frame["time"].dt.hour.isin([8, 9])].mean()
+    assert named["hour"] == f"hours 8 to 9 (80 % hold {both:.0f} %), hour 20 (80 % hold 100 %)"
+    assert off_groups(oracle(rng)) == {}
+    result.frame["actual"] = np.nan
+    assert off_groups(result) == {}

@@ -288,6 +288,15 @@ def test_models_that_are_alike_are_said_to_be(no_pictures, result, tmp_path):
     assert ", equal to that of twin, the best of the others" in report.texts["p"][0]
 
 
+def test_groups_that_are_off_are_named_and_drawn(result, unsaved_pictures, tmp_path, monkeypatch):
+    assert "Off by more than chance" not in page.verdict(result)
+    named = "steps 1 to 2 (80 % hold 10 %)"
+    monkeypatch.setattr(page, "off_groups", lambda _: {"step": named})
+    report = written(result, tmp_path)
+    assert report.texts["p"][0].endswith(f"Off by more than chance: {named}.")
+    assert any(one["alt"].endswith(f"{named}.") for one in report.all("img"))
+
+
 @pytest.mark.parametrize(
     ("season", "said"),
     [(1, "1 step"), (None, "the seasonal period of each series")],

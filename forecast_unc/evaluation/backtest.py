@@ -277,7 +277,8 @@ class Backtest:
         draw = plot.scores_by_step if by == "step" else plot.scores_by_origin
         return draw(self, score, ax=ax)
 
-    plot_calibration, plot_pit, plot = plot.calibration, plot.pit, plot.origins
+    plot_calibration, plot_coverage = plot.calibration, plot.coverage
+    plot_pit, plot = plot.pit, plot.origins
 
     def report(self, path: str | PathLike[str]) -> None:
         """Write a page of HTML with all that the backtest says to `path`, which it replaces.

@@ -40,20 +40,24 @@ def coverage_table(backtest: Results, by: Groups, of_series: bool | None) -> pd.
     """The table of `Backtest.coverage`; values of one series are correlated, or of one origin."""
     frame, groups = backtest.frame, _groups(backtest, by)
     names = ["model", *([] if _is_alone(by) else ["group" if callable(by) else by]), "coverage"]
-    units, y, tables = _units(backtest, by, of_series), frame["actual"], []
+    units, tables, y = _units(backtest, by, of_series), [], frame["actual"].to_numpy()
+    bands = {
+        level: [frame[f"{end}_{percent(level)}"].to_numpy() for end in ("lower", "upper")]
+        for level in backtest.coverages
+    }
     for model in frame["model"].unique():
-        for level in backtest.coverages:
-            lower, upper = (frame[f"{end}_{percent(level)}"] for end in ("lower", "upper"))
-            known = (y + lower + upper).notna() & (frame["model"] == model) & (groups.codes >= 0)
-            at = np.flatnonzero(known)
+        own = (frame["model"] == model).to_numpy() & (groups.codes >= 0) & ~np.isnan(y)
+        for level, (lower, upper) in bands.items():
+            at = np.flatnonzero(own & ~np.isnan(lower) & ~np.isnan(upper))
             if not at.size:
                 continue
             codes, of_group = np.unique(groups.codes[at], return_inverse=True)
             of_unit = np.unique(units[at], return_inverse=True)[1]
-            held = ((lower <= y) & (y <= upper)).to_numpy(dtype=np.float64)[at]
+            values, low, high = y[at], lower[at], upper[at]
+            held = ((low <= values) & (values <= high)) * 1.0
             # A value on an end is one of many alike (a count, a bound), of which the interval needs
             # a part only: it counts as what is to be expected.
-            alike = ((lower == y) | (y == upper)).to_numpy()[at]
+            alike = (low == values) | (values == high)
             tests = shares_tested(np.where(alike, level, held), of_group, of_unit, level)
             share = np.bincount(of_group, held) / tests.n
             keys = {"model": model, "code": codes, "coverage": level, "held": share}

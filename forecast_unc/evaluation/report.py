@@ -25,12 +25,23 @@ from forecast_unc.distributions.forecast import Forecast
 from forecast_unc.distributions.page import number
 from forecast_unc.distributions.picture import finish, places, with_unit
 from forecast_unc.distributions.variance_parts import PARTS
+from forecast_unc.evaluation.conditional import holm
 from forecast_unc.evaluation.folds import Request, percent
+from forecast_unc.evaluation.grouping import parts_of
 from forecast_unc.evaluation.results import Results
 from forecast_unc.series.times import format_time
 
 _LEVEL = 0.05  # of the tests
 _ROUNDOFF = 1e-9  # share of a score
+_MOST = 3  # stretches of groups of a kind that are named
+# Kinds of groups, and words for one and for several beside each other.
+_GROUPS = {
+    "hour": ("hour {}", "hours {} to {}"),
+    "weekday": ("{}", "{} to {}"),
+    "month": ("month {}", "months {} to {}"),
+    "level": ("{} third of the forecasts", "{} to {} third of the forecasts"),
+    "step": ("step {}", "steps {} to {}"),
+}
 
 
 def check_suffix(name: str, path: Path) -> None:
@@ -72,6 +83,7 @@ def write_report(backtest: Results, path: str | PathLike[str]) -> None:
 def _judged(backtest: Results) -> dict[str, Any]:
     """What the page says of the scores: verdict, tables, tests and pictures."""
     table, by_step = backtest.scores(), backtest.scores(["model", "step"])
+    off = off_groups(backtest)
     test, untested = _tested(backtest, table)
     by_each, _ = _tested(backtest, table, "step")
     lines = [
@@ -86,7 +98,7 @@ def _judged(backtest: Results) -> dict[str, Any]:
         word = np.where(clear, np.where(better, "better", "worse"), "no clear difference")
         tests = page.table(test.assign(verdict=word).reset_index())
     return {
-        "verdict": verdict(backtest),
+        "verdict": verdict(backtest, off),
         "unit_of_mase": unit_of_mase(backtest),
         "mean_scores": table,
         "scores": page.table(table.reset_index()),
@@ -95,6 +107,9 @@ def _judged(backtest: Results) -> dict[str, Any]:
         "lines": lines,
         "calibration": page.picture(partial(plot.calibration, backtest)),
         "pit": page.picture(partial(plot.pit, backtest)),
+        "off": [
+            (named, page.picture(partial(plot.coverage, backtest, by))) for by, named in off.items()
+        ],
         "by_step": page.table(by_step.reset_index()),
         "tested_by_step": by_each is not None,
     }
@@ -113,7 +128,7 @@ def _tested(
     return test.assign(difference=test["difference"].mask(small, 0.0)), ""
 
 
-def verdict(backtest: Results) -> str:
+def verdict(backtest: Results, off: dict[str, str] | None = None) -> str:
     """The CRPS of the first model beside that of the best other, and its coverage, in words."""
     table = backtest.scores()
     test, _ = _tested(backtest, table)
@@ -133,9 +148,9 @@ def verdict(backtest: Results) -> str:
         said += f", {side} that of {best}, the best of the others ({chance})"
     inside = table.loc[own, f"coverage_{percent(widest)}"]
     held = f"held {100 * inside:.1f} % of {table.loc[own, 'n']} values"
-    return (
-        f"{said}. Its {100 * widest:g} % interval {held}: {_calibrated(backtest, inside, widest)}."
-    )
+    said += f". Its {100 * widest:g} % interval {held}: {_calibrated(backtest, inside, widest)}."
+    off = off_groups(backtest) if off is None else off
+    return f"{said} Off by more than chance: {', '.join(off.values())}." if off else said
 
 
 def _calibrated(backtest: Results, inside: float, nominal: float) -> str:
@@ -148,6 +163,48 @@ def _calibrated(backtest: Results, inside: float, nominal: float) -> str:
     if low <= inside <= high:
         return "as it should, within chance"
     return "it is too narrow" if inside < low else "it is too wide"
+
+
+def off_groups(backtest: Results) -> dict[str, str]:
+    """Groups of which the first model's intervals hold too few or too many, in words, by kind.
+
+    Of kinds whose groups differ at 5 %, the coverage at which they differ most, and of their groups
+    those that are off at 5 %, both with the number of tests corrected for (Holm).
+    """
+    parts = [part for part in parts_of(backtest.frame) if part in _GROUPS]
+    own = backtest.frame["model"].iloc[0]
+    if backtest.frame.loc[backtest.frame["model"] == own, "actual"].isna().all():
+        return {}
+    tables: dict[str, pd.DataFrame] = {}
+    for by in (*parts, "level", "step"):
+        table = backtest.coverage(by).loc[own]
+        # Steps of forecasts that all start at one hour are hours, and are not named again.
+        shares = np.sort(table["held"])
+        if not any(np.array_equal(shares, np.sort(one["held"])) for one in tables.values()):
+            tables[by] = table
+    p_equal = {by: table["p_equal"].groupby("coverage").first() for by, table in tables.items()}
+    sizes = [len(each) for each in p_equal.values()]
+    adjusted = np.split(holm(pd.concat(p_equal)), np.cumsum(sizes)[:-1])
+    off = {}
+    for (by, table), p_values in zip(tables.items(), adjusted, strict=True):
+        if (p_values < _LEVEL).any():
+            level = float(p_equal[by].index[int(np.nanargmin(p_values))])
+            rows: Any = table.xs(level, level="coverage")
+            if named := _named(rows, level, _GROUPS[by]):
+                off[by] = named
+    return off
+
+
+def _named(rows: pd.DataFrame, level: float, words: tuple[str, str]) -> str:
+    """Stretches of groups that are off on one side, the farthest first; "" if none is."""
+    side = np.sign(rows["held"] - level).where(holm(rows["p_value"]) < _LEVEL, 0.0)
+    stretches = (side != side.shift()).cumsum()[side != 0.0]
+    said = {}
+    for _, each in rows[side != 0.0].groupby(stretches):
+        held = np.average(each["held"], weights=each["n"])
+        name = words[len(each) > 1].format(*each.index[[0, -1]])
+        said[f"{name} ({percent(level)} % hold {100 * held:.0f} %)"] = abs(held - level)
+    return ", ".join(sorted(said, key=lambda text: -said[text])[:_MOST])
 
 
 def unit_of_mase(backtest: Results) -> str:

@@ -756,3 +756,18 @@ def test_empty_names_of_files_are_refused(folder, capsys):
     for option in ("--output", "--plot", "--summary", "--save"):
         assert error_of(capsys, *command, option, "").startswith(f"{option} must ")
     assert error_of(capsys, "forecast", "", "--steps", "1").startswith("data must ")
+
+
+def test_coverage_by_groups(folder, sales, capsys):
+    words = ["backtest", "sales.csv", "--steps", "7", "--origins", "2", "--lags", "1"]
+    words += ["--model", "linear", "--compare", "none", "--coverage-by"]
+    assert main([*words, "weekday"]) == 0
+    _, _, shown = capsys.readouterr().out.partition("Coverage by weekday\n")
+    days = [line.split()[-8] for line in shown.splitlines()[3:10]]
+    assert days == sales["ds"][:7].dt.day_name().tolist()
+    for by, got in (("price", "'price'"), ("hour", "'hour' of times")):
+        error = refused(*words, by)
+        assert error.argument in ("by", "--coverage-by")
+        assert error.got.startswith(got)
+    assert main([*words, "hour"]) == 2
+    assert capsys.readouterr().err.startswith("forecast-unc: --coverage-by must be a part of the")

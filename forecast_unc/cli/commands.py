@@ -31,6 +31,7 @@ from forecast_unc.distributions import page
 from forecast_unc.distributions.export import nixtla_columns
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
+from forecast_unc.evaluation.grouping import check_part
 from forecast_unc.evaluation.report import unit_of_mase, verdict
 from forecast_unc.forecasting.combination import Combination, load_model
 from forecast_unc.forecasting.forecaster import summary_lines
@@ -48,6 +49,7 @@ MAE, RMSE, CRPS, energy: in units of {}; sMAPE: in %;
 MASE, MSIS: in units of the {};
 CRPS: error of the distribution, energy: of whole paths; NLPD: -log density of what followed."""
 _NAIVE = "naive_propagation: the same model, which takes its own forecasts as if they were known."
+_COVERAGE = "p_value: of the nominal coverage in the group; p of the same coverage in all groups:"
 _NO_UNIT = "MASE, MSIS: of series that changed in the past; others have no unit."
 
 _EXAMPLES = """\b
@@ -80,6 +82,7 @@ status: what was forecast instead); 2 after wrong usage or bad data
 _OF_BACKTEST = """\b
 examples:
   forecast-unc backtest data.csv --steps 24 --origins 10 --compare ets --compare theta
+  forecast-unc backtest data.csv --steps 24 --origins 60 --coverage-by hour
   forecast-unc backtest data.csv --steps 24 --output - > forecasts.csv
   forecast-unc backtest shops.csv --id shop --steps 12 --jobs 4
 """
@@ -271,6 +274,9 @@ def backtest(options: Any) -> int:
     model, code = of.make_forecaster(options), _DONE
     if options.id is None:
         y, exog = reading.read_series(options)
+        if options.coverage_by is not None and len(y) > 1:
+            first = {"origin": y.index[:1], "time": y.index[1:2], "step": 1}
+            check_part(options.coverage_by, pd.DataFrame(first))
         result = backtests.backtest(model, y, options.steps, exog=exog, **asked)
     else:
         panel = reading.read_panel(options)
@@ -282,6 +288,7 @@ def backtest(options: Any) -> int:
     lines = [scores.round(4).to_string(), f"\n{verdict(result)}", below]
     lines += [_NAIVE] if "naive_propagation" in names else []
     lines += [_NO_UNIT] if result.frame["scale"].isna().any() else []
+    lines += [] if options.coverage_by is None else _coverage(result, options.coverage_by)
     print(*lines, sep="\n", file=sys.stderr if options.output == STANDARD else sys.stdout)
     if options.output is not None:
         reading.write_table(result.frame, options.output)
@@ -292,6 +299,19 @@ def backtest(options: Any) -> int:
     if options.report is not None:
         result.report(options.report)
     return code
+
+
+def _coverage(result: backtests.Backtest, by: str) -> list[str]:
+    """What the intervals held in groups, a row a model and group, and the test of all groups."""
+    table, parts, equal = result.coverage(by), {}, []
+    for level in result.coverages:
+        rows: Any = table.xs(level, level="coverage")
+        parts[f"{percent(level)} %"] = rows[["held", "std_error", "p_value"]].round(3)
+        firsts = rows["p_equal"].groupby("model", sort=False).first()
+        equal += [f"{model} {percent(level)} %: {p:.2g}" for model, p in firsts.dropna().items()]
+    parts["n"] = rows[["n"]].set_axis([""], axis=1)
+    wide = pd.concat(parts, axis=1).to_string()
+    return [f"\nCoverage by {by}\n{wide}", _COVERAGE, *equal]
 
 
 @program.command(cls=of.Command, epilog=_OF_COMPLETION)

@@ -20,7 +20,7 @@ AS_DEKADS = "Times are then whole numbers, 36 a year."
 _LONGEST = 4000  # characters of a message
 
 # Arguments of the package that options call by another name.
-_RENAMED = {"seasonal_period": "period", "path": "load"}
+_RENAMED = {"by": "coverage_by", "seasonal_period": "period", "path": "load"}
 
 # What to do in a shell, by the code of an error; else its own remedy stands.
 _REMEDIES = {

@@ -12,13 +12,14 @@ from typing import Any
 
 import click
 
-from forecast_unc._checks import check_coverages, check_steps, check_whole, refusal
+from forecast_unc._checks import check_choice, check_coverages, check_steps, check_whole, refusal
 from forecast_unc.cli.messages import option_of
 from forecast_unc.cli.reading import check_table, read_holidays
 from forecast_unc.cli.sources import STANDARD
 from forecast_unc.distributions.power import POWERS
 from forecast_unc.evaluation import baselines
 from forecast_unc.evaluation.folds import COMPARED, percent
+from forecast_unc.evaluation.grouping import WORDS
 from forecast_unc.evaluation.report import check_suffix
 from forecast_unc.forecasting.forecaster import Forecaster
 from forecast_unc.forecasting.horizon.types import PROPAGATIONS
@@ -440,6 +441,15 @@ BACKTEST = [
         ),
     ),
     *_under(
+        "questions to the bands",
+        Option(
+            "--coverage-by",
+            "GROUPS",
+            f"print what the intervals held by {', '.join(WORDS)} (thirds of the forecasts), step, "
+            "or a column of --exog or --id",
+        ),
+    ),
+    *_under(
         "files",
         Option(
             "--output",
@@ -549,6 +559,10 @@ def check_backtest(options: Any) -> None:
     """Raise for options of ``backtest`` that cannot be met."""
     _check_data(options, "")
     _check_common(options)
+    if options.coverage_by is not None:
+        columns = options.exog if options.id is None else [options.id]
+        remedy = "A column of data is named by --exog, too, and that of --id is one."
+        check_choice("--coverage-by", options.coverage_by, (*WORDS, "step", *columns), remedy)
 
 
 def _check_data(options: Any, when: str) -> None:

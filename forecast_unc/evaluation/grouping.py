@@ -23,6 +23,7 @@ _PARTS: dict[str, tuple[pd.Timedelta, Callable[[pd.DatetimeIndex], Any]]] = {
     "month": (365 * _DAY, lambda times: times.month),
     "hour_of_week": (7 * _DAY, lambda times: 24 * times.day_of_week + times.hour),
 }
+WORDS = (*_PARTS, "level")
 _THIRDS = ("low", "middle", "high")
 _ORDER: dict[Any, tuple[str, ...]] = {"weekday": DAYS, "level": _THIRDS}
 
@@ -34,6 +35,14 @@ def parts_of(frame: pd.DataFrame) -> list[str]:
         return []
     length = ((times - origins) / frame["step"].to_numpy()).min()
     return [part for part, (too_long, _) in _PARTS.items() if length < too_long]
+
+
+def check_part(by: str, frame: pd.DataFrame) -> None:
+    """Raise if a part of the date does not change with each step of a backtest's frame."""
+    if by in _PARTS and by not in parts_of(frame):
+        got = f"{by!r} of times that are too far apart, or no dates"
+        remedy = f"Use {', '.join(map(repr, (*parts_of(frame), 'level')))} or 'step'."
+        raise refusal("by", "be a part of the date that changes with each step", got, remedy)
 
 
 def coverage_table(backtest: Results, by: Groups, of_series: bool | None) -> pd.DataFrame:
@@ -110,16 +119,13 @@ def _groups(backtest: Results, by: Groups) -> Any:
     if named and by in frame:
         return pd.Categorical(frame[by])
     if isinstance(by, str) and by in _PARTS:
-        times = _dates(frame["time"])
-        if times is None or by not in parts_of(frame):
-            got = f"{by!r} of times that are too far apart, or no dates"
-            raise refusal("by", "be a part of the date that changes", got, "Use 'level' or 'step'.")
-        return pd.Categorical(_PARTS[by][1](times), _ORDER.get(by))
+        check_part(by, frame)
+        return pd.Categorical(_PARTS[by][1](_dates(frame["time"])), _ORDER.get(by))
     if isinstance(by, str) and by == "level":
         return _thirds(frame, [key for key in ("model", backtest.id_col) if key is not None])
     if exog is not None and named and by in exog:
         return pd.Categorical(exog[by].reindex(pd.Index(frame["time"])))
-    must = f"be {', '.join(map(repr, (*_PARTS, 'level')))}, a column or a function of times"
+    must = f"be {', '.join(map(repr, WORDS))}, a column or a function of times"
     kind = ValueError if isinstance(by, str) else TypeError
     raise refusal("by", must, repr(by), f"Columns are {', '.join(map(str, columns))}.", kind)
 
@@ -138,7 +144,7 @@ def _thirds(frame: pd.DataFrame, keys: list[str]) -> Any:
     return pd.Categorical.from_codes(codes, pd.Index(_THIRDS))
 
 
-def _dates(values: pd.Series[Any]) -> pd.DatetimeIndex | None:
+def _dates(values: pd.Series[Any]) -> Any:
     """Times of a column as local dates; None of whole numbers."""
     index = pd.Index(values)
     if isinstance(index, pd.PeriodIndex):

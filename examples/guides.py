@@ -5,7 +5,7 @@ The blocks of docs/guides/NAME.md are run, outputs aside, and the names they lea
     python examples/guides.py --output docs/img            # all, half a minute
     python examples/guides.py --output docs/img --only year
 
-Written to DIR: guide_NAME.png.
+Written to DIR: guide_NAME.png, and of load guide_load_coverage.png.
 """
 
 import argparse
@@ -110,6 +110,17 @@ def draw_load(names, figure):
     below.xaxis.set_major_formatter(DateFormatter("%a %H:%M"))
 
 
+def draw_load_coverage(names, figure):
+    axes = figure.subplots(1, 2, sharey=True)
+    for ax, model in zip(axes, ("forecast_unc", "four lags"), strict=True):
+        names["result"].plot_coverage(lambda times: times.hour // 3 * 3, model, ax=ax, legend=False)
+        title(ax, model)
+        ax.set_xlabel("first of three hours")
+    axes[1].set_ylabel("")
+    entries = axes[0].get_legend_handles_labels()
+    figure.legend(*entries, loc="outside upper left", ncols=4, fontsize="small", frameon=False)
+
+
 def draw_panel(names, figure):
     frame, ahead = names["frame"], names["ahead"].set_index("item")
     kinds = ("regular", "regular", "rare", "rare", "new", "new")
@@ -193,22 +204,26 @@ def draw_nightly(names, figure):
 
 
 def draw_choosing(names, figure):
-    left, right = figure.subplots(1, 2)
+    grid = figure.add_gridspec(2, 2, height_ratios=(3, 2))
+    left, right, below = (figure.add_subplot(grid[at]) for at in ((0, 0), (0, 1), (1, slice(2))))
     names["result"].plot_calibration(ax=left)
     handles, labels = left.get_legend_handles_labels()
     finish(left, handles=handles[:3], labels=labels[:3])  # the models are named on the right
     names["result"].plot_errors("CRPS", ax=right)
     right.set_ylim(0, None)
+    names["result"].plot_coverage("step", ax=below)
+    below.set_xlabel("months ahead")
 
 
 SIZES = {
     "shop": (7.2, 3.6),
     "load": (7.2, 4.0),
+    "load_coverage": (7.2, 3.2),
     "panel": (7.2, 3.8),
     "year": (7.2, 3.2),
     "sensor": (7.6, 3.4),
     "nightly": (7.2, 3.0),
-    "choosing": (8.0, 4.2),
+    "choosing": (8.0, 6.6),
 }
 
 
@@ -237,7 +252,7 @@ def write(description, sizes, quick, kind, draw):
 
 def main():
     def draw(guide, figure):
-        globals()[f"draw_{guide}"](computed(guide), figure)
+        globals()[f"draw_{guide}"](computed(guide.split("_")[0]), figure)
 
     write(__doc__.splitlines()[0], SIZES, QUICK, "guide", draw)
 

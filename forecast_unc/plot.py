@@ -410,6 +410,7 @@ def coverage(
         low, high = share_interval(held, rows["n_effective"])
         ax.vlines(at, low, high, color=color, lw=size / 4, alpha=0.7)
         mark: dict[str, Any] = {"marker": style.marker, "ls": "", "ms": size, "color": color}
+        mark["clip_on"] = False  # 1 is near the edge
         ax.plot(at, held, **mark, mfc=gray(ax, 1.0), label=f"{100 * nominal:g} %")
         ax.plot(at[off], held[off], **mark)
     dark: dict[str, Any] = {"marker": "o", "ls": "", "ms": 5, "color": gray(ax, 0.4)}

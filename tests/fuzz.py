@@ -382,6 +382,7 @@ def case_backtest(rng: np.random.Generator) -> Any:
         lambda r: r.scores(),
         lambda r: r.scores(by=copy.copy(ODD[rng.integers(len(ODD))])),
         lambda r: r.significance(),
+        lambda r: r.coverage("level"),
         lambda r: fu.plot.calibration(r),
     )
     return [y], lambda: after(

@@ -225,9 +225,9 @@ class Backtest:
             function of the times of all rows, ``lambda times: times.hour // 6``. None, the default,
             takes all together. Values whose label is missing are left out.
         unit : {"origin", "series"}, optional
-            Values of one unit are correlated, those of two are not. By default an origin, of
-            horizons that overlap all within two of their lengths; of a panel a series, unless `by`
-            is the column of the series.
+            What correlates values. By default those of one origin are correlated, where horizons
+            overlap those of all origins within two of their lengths; in a panel those of one
+            series, unless `by` is the column of the series.
 
         Returns
         -------
@@ -240,18 +240,24 @@ class Backtest:
 
         Notes
         -----
-        Of n values in units of N_u = n / m or so, as many independent ones tell as much as
+        n values in m units, N_u in unit u, tell as much as so many independent ones:
 
-        .. math:: n_{\mathrm{eff}} = n / (1 + \rho (\textstyle\sum_u N_u^2 / n - 1)),
+        .. math::
 
-        the denominator is the design effect, and :math:`\rho`, the correlation of two values of a
-        unit, is estimated from sums over units with one more, all of whose values are held or none
-        [1]_ [2]_. ``p_value`` is of the exact binomial test with them, two-sided, ``std_error`` by
-        two values held and two not more, so that it is above 0 [3]_. ``p_equal`` is of the
-        chi-square statistic over its mean under correlation [1]_, F distributed with the degrees of
-        freedom of Huynh and Feldt [4]_. With one unit all but ``held`` and ``n`` is NaN. At 5 % the
-        tests reject 6 % of right intervals or less, with 2 to 60 origins of 24 correlated steps:
-        with 60 about 4 %, with 5 about 1 % (examples/benchmarks/conditional.py).
+            n_{\mathrm{eff}} = \frac{n}{1 + \rho (\sum_u N_u^2 / n - 1)}, \quad
+            \rho = \frac{\frac{m}{m-1} \sum_u E_u^2 - \sum e^2 + c}
+            {s \sum_u N_u (N_u - 1) + c},
+
+        with e the residuals from the share held, s their mean square, E_u their sums over units,
+        and c that of one unit more, of n / m values of the nominal variance that move together: few
+        origins tell little of their correlation. The denominator of :math:`n_{\mathrm{eff}}` is the
+        design effect [1]_ [2]_. ``p_value`` is of the exact binomial test of so many values,
+        two-sided. ``std_error`` counts two values more as held and two as not, so it is never 0
+        [3]_. ``p_equal`` is of Pearson's chi-square over its mean under correlation [1]_, with the
+        F distribution and degrees of freedom of Huynh and Feldt [4]_. With one unit all but
+        ``held`` and ``n`` are NaN. At 5 % the tests reject 6 % of right intervals or less, with 2
+        to 60 origins of 24 correlated steps: with 60 about 4 %, with 5 about 1 %
+        (examples/benchmarks/conditional.py).
 
         A value on an end of its interval, of a count or at a bound, is held, and counts as the
         nominal coverage in the tests: one end may have a large probability.

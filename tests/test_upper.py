@@ -171,7 +171,7 @@ def test_rounding_below_zero_is_the_bound():
     assert choice.never_below(y) == "2 of 240 values are below 0, by rounding"
     assert choice.never_below(y).places == (-1.5,)
     for other in (y - 1.0, np.where(y > 0, y, -0.5), np.where(y == -1.5, -9.0, y), y[y != 0.0]):
-        assert choice.never_below(other).kind != "rounded"
+        assert not choice.never_below(other)
     model = Forecaster().fit(pd.Series(y))
     (line,) = (line for line in model.choices_ if line.startswith("lower"))
     assert line.startswith("lower -1.5: ")

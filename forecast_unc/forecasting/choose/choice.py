@@ -260,7 +260,7 @@ def never_below(y: Array) -> Note:
     below, beside = np.count_nonzero(known < 0.0), np.count_nonzero(np.abs(known) <= -low)
     if 0 < _RARE * below <= len(known) and beside >= 2 * below and high > -_ROUNDING * low:
         fact = f"{below} of {len(known):,} values are below 0, by rounding"
-        return Note("rounded", fact, (float(low),))
+        return Note("lower", fact, (float(low),))
     if low < 0.0 or low == high != 0.0:
         return Note("", "")
     if low == 0.0 and np.count_nonzero(known == 0.0) >= _FEWEST_ZEROS:

@@ -122,7 +122,9 @@ def test_the_members_can_be_fitted_by_hand(y, smoothed):
     look_ahead = {72: 18, 40: 4}[len(y)]
     rule = Averaging(False, 6.0, look_ahead, disagreement=True)
     changes = own_changes(y.to_numpy(), max(6, look_ahead))
-    factors, votes = partial(weights_by_scores, model.ensemble_.rolling), model.ensemble_.votes
+    ensemble, votes = model.ensemble_, model.ensemble_.votes
+    index = ensemble.history.future(max(6, look_ahead)).index
+    factors = partial(weights_by_scores, ensemble.rolling, index)
     expected = average(rule, asks, votes, 6, change_widths=changes, score_factors=factors)
     ahead = model.forecast(6)
     same(ahead, forecast_of(ahead.index, expected.prediction))

@@ -375,8 +375,9 @@ def test_bands_are_calibrated_on_request():
         for options in ({}, {"calibrate": True}, {"calibrate": "conformal"})
     )
     shares = np.ones((1, 6))
-    joint = plain.forecast(6)._joint
-    errors = rolling_errors(Rolling(plain.models_), [prediction_of(plain.forecast(6))], shares)
+    made = plain.forecast(6)
+    joint = made._joint
+    errors = rolling_errors(Rolling(plain.models_), made.index, [prediction_of(made)], shares)
     expected = calibration(errors, joint, 6).factor
     widths = [np.diff(one.forecast(6).interval(0.8)) for one in (wider, plain)]
     np.testing.assert_allclose(widths[0][:, 0], expected * widths[1][:, 0], rtol=1e-6)

@@ -78,10 +78,11 @@ def dense(smoothing, k, n):
     return start, innovations
 
 
-def oracle(smoothing, k, y, steps):
+def oracle(smoothing, k, y, steps, noise=1.0):
     """Mean, covariance, log evidence and variance of node k from one big normal distribution."""
     n = len(y)
     X, T = dense(smoothing, k, n + steps)
+    T = T * noise
     V = np.diag(
         [1e4, smoothing.nodes.drift_var[k]] + [smoothing.nodes.season_var[k]] * (X.shape[1] - 2)
     )
@@ -106,11 +107,13 @@ def oracle(smoothing, k, y, steps):
         (90, 30, (7, *range(20, 29), 88, 89)),
     ],
 )
-def test_forecasts_are_those_of_one_normal_distribution(n, period, missing):
+@pytest.mark.parametrize("own_noise", [False, True])
+def test_forecasts_are_those_of_one_normal_distribution(n, period, missing, own_noise, rng):
     y = seasonal(n, period, missing=missing)
-    smoothing = Smoothing.learn(y, period)
-    joint = smoothing.forecast(y, STEPS)
-    found = [oracle(smoothing, k, y, STEPS) for k in range(len(smoothing.weights))]
+    noise = rng.uniform(0.5, 2.0, n + STEPS) if own_noise else np.ones(n + STEPS)
+    smoothing = Smoothing.learn(y, period, noise[:n])
+    joint = smoothing.forecast(y, STEPS, noise)
+    found = [oracle(smoothing, k, y, STEPS, noise) for k in range(len(smoothing.weights))]
     mean = sum(w * one[0] for w, one in zip(smoothing.weights, found, strict=True))
     second = sum(
         w * (one[1] + np.outer(one[0] - mean, one[0] - mean))
@@ -164,8 +167,8 @@ def test_errors_ahead_leave_out_what_is_missing():
     y, gap = seasonal(40, 4), seasonal(40, 4, missing=[39])
     smoothing = Smoothing.learn(y, 4)
     start = np.zeros((len(smoothing.weights), 6))
-    at_end = _log_ahead(smoothing.nodes, 4, gap, start)
-    assert_allclose(at_end, _log_ahead(smoothing.nodes, 4, y[:39], start), rtol=1e-12)
+    at_end = _log_ahead(smoothing.nodes, 4, gap, start, np.ones(len(gap)))
+    assert_allclose(at_end, _log_ahead(smoothing.nodes, 4, y[:39], start, np.ones(39)), rtol=1e-12)
 
 
 def test_paths_have_the_moments_of_the_joint():

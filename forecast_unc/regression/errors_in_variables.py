@@ -98,7 +98,7 @@ class ErrorsInVariablesGP(GPRegressor):
             conditioned.set_posterior(X, y, errors)
         return conditioned
 
-    def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> NoReturn:
+    def condition(self, X: ArrayLike, y: ArrayLike, *more: ArrayLike | None) -> NoReturn:
         """Raise: rows alone do not say what errors they share."""
         must, remedy = "be given the errors of the rows", "Call condition_errors."
         raise refusal("condition", must, "none", remedy, TypeError)

@@ -39,6 +39,11 @@ class KernelRegressor(ABC, RegressorMixin, BaseEstimator):
     _end: tuple[Flags, Array] | None = None
 
     @property
+    def takes_noise(self) -> bool:
+        """Whether `fit`, `condition` and `leading_means` take `relative_noise`, one of each row."""
+        return False
+
+    @property
     def centers(self) -> bool:
         """Whether targets may be measured from their mean: not with a bias shrunk, or without."""
         return getattr(self, "bias", "free") not in ("shrunk", None)
@@ -168,6 +173,16 @@ def within_floats(X: Array, y: Array) -> tuple[Array, Array]:
             remedy = "Divide it by a constant: squares have to be finite."
             raise refusal(name, f"lie within {FARTHEST:g} of 0", f"{largest:g}", remedy)
     return X, y
+
+
+def check_relative_noise(given: ArrayLike | None, n: int) -> Array:
+    """Stds of the noise of n rows in units of what is learned, (n,), checked; 1 if not given."""
+    if given is None:
+        return np.ones(n)
+    if not _are_positive(given, (n,)):
+        must = f"be {n} positive numbers, one a row"
+        raise refusal("relative_noise", must, reprlib.repr(given), "Use None where all are alike.")
+    return np.asarray(given, dtype=np.float64)
 
 
 def check_gaussian_input(mean: ArrayLike, cov: ArrayLike, d: int) -> tuple[Array, Array]:

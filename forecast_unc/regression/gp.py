@@ -12,7 +12,12 @@ from sklearn.utils.validation import check_is_fitted
 from forecast_unc._checks import RandomState, check_choice, check_whole, refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
-from forecast_unc.regression.estimator import LeadingMeans, Lengthscales, check_rows_in_memory
+from forecast_unc.regression.estimator import (
+    LeadingMeans,
+    Lengthscales,
+    check_relative_noise,
+    check_rows_in_memory,
+)
 from forecast_unc.regression.gp_base import GaussianProcess, ProcessRegressor, Units
 from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
 from forecast_unc.regression.kernel_posterior import KernelPosterior
@@ -146,7 +151,13 @@ class GPRegressor(ProcessRegressor):
     # By whose slopes rows are linearized, if they are: a mean alone, as it was at the fit.
     _curve: KernelPosterior | None = field(init=False)
 
-    def fit(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        input_cov: ArrayLike | None = None,
+        relative_noise: ArrayLike | None = None,
+    ) -> Self:
         """Maximize the evidence and compute the posterior.
 
         Parameters
@@ -156,6 +167,9 @@ class GPRegressor(ProcessRegressor):
         input_cov : array-like of shape (d,), (d, d) or (n, d, d), optional
             Known noise of the inputs, in their squared units: variances, a covariance, or one for
             each row; with `noisy_inputs=None` the same variances for all rows, by default none.
+        relative_noise : array-like of shape (n,), optional
+            Standard deviation of the noise of each row in units of `noise_std_`, where they are
+            known to differ; None: all 1. Predictions are of rows with 1. Not with noise of inputs.
 
         Raises
         ------
@@ -166,10 +180,13 @@ class GPRegressor(ProcessRegressor):
         X, y = self._checked_rows(X, y)
         n, d = X.shape
         S = noisy_rows.check_input_cov(input_cov, X.shape, self.noisy_inputs is None)
+        noise = check_relative_noise(relative_noise, n)
         self._check_parameters(X, y, S)
+        self._check_noise(relative_noise, S is not None or self.noisy_inputs is not None)
         check_rows_in_memory(n, 3)  # (n, n) each: covariance, kernel part, a factor or inverse
         Z, targets, units, bias = self._standardized(X, y)
-        evidence = GaussianProcessEvidence(Z, targets, self._learns_linear, self.groups, bias)
+        common = self._learns_linear, self.groups, bias
+        evidence = GaussianProcessEvidence(Z, targets, *common, noise)
         self._curve, self.rounds_ = None, []
         self._noisy = S is not None or self.noisy_inputs is not None
         self.input_cov_ = np.zeros((d, d)) if S is None else S.copy()
@@ -184,8 +201,8 @@ class GPRegressor(ProcessRegressor):
             # without a prior some rows alone may end at another optimum
             if n >= 3 * _FIRST_ROWS and not space.warm and self.prior is not None:
                 some = slice(None, None, n // _FIRST_ROWS)
-                few = Z[some], targets[some], self._learns_linear, self.groups, bias
-                first = Objective(GaussianProcessEvidence(*few), space)
+                few = GaussianProcessEvidence(Z[some], targets[some], *common, noise[some])
+                first = Objective(few, space)
                 starts = [maximize(first, [start], self.tol).x for start in starts]
             best = maximize(objective, starts, self.tol)
             if not np.isfinite(best.log_evidence):
@@ -200,7 +217,7 @@ class GPRegressor(ProcessRegressor):
                 problem = Problem(evidence, space, best.theta, known, self.tol)
                 found = train(self.noisy_inputs, problem, self.random_state)
                 self._set_noisy(found, units, X, y)
-            self._set_posterior(X, y)
+            self._set_posterior(X, y, noise=noise)
             if self._curve is not None:
                 self.log_evidence_ = noisy_rows.log_evidence(self.posterior_, self.amplitude_)
         self._start = None  # of this fit alone
@@ -242,7 +259,13 @@ class GPRegressor(ProcessRegressor):
         curve = noisy_rows.linearized(process, X, y, at, slopes, self.input_cov_)
         self._curve = replace(curve, factors=())
 
-    def condition(self, X: ArrayLike, y: ArrayLike, input_cov: ArrayLike | None = None) -> Self:
+    def condition(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        input_cov: ArrayLike | None = None,
+        relative_noise: ArrayLike | None = None,
+    ) -> Self:
         """A new regressor with the hyper-parameters and `log_evidence_` of this one and other data.
 
         Inputs that continue those it holds cost O(n^2) for each new row; others, and all whose
@@ -254,6 +277,8 @@ class GPRegressor(ProcessRegressor):
             Inputs and targets.
         input_cov : array-like of shape (d,), (d, d) or (n, d, d), optional
             Noise of these inputs; by default that of `fit`, learned or given for all rows.
+        relative_noise : array-like of shape (n,), optional
+            As in `fit`, of these rows.
         """
         check_is_fitted(self)
         X, y = self._checked_rows(X, y, reset=False)
@@ -262,12 +287,29 @@ class GPRegressor(ProcessRegressor):
             remedy = "Pass fit(X, y, input_cov=...), or noisy_inputs='nigp'."
             raise refusal("input_cov", must, "one", remedy)
         S = noisy_rows.check_input_cov(input_cov, X.shape, self.noisy_inputs is None)
+        self._check_noise(relative_noise, self._noisy)
         conditioned = copy.copy(self)
-        conditioned._set_posterior(X, y, S)
+        conditioned._set_posterior(X, y, S, check_relative_noise(relative_noise, len(y)))
         return conditioned
 
-    def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """Means given the first `counts` of the rows alone, O(n^2) a count and O(n d) a mean."""
+    @property
+    def takes_noise(self) -> bool:
+        """Where inputs have none."""
+        return self.noisy_inputs is None
+
+    def _check_noise(self, relative_noise: ArrayLike | None, noisy_inputs: bool) -> None:
+        """Raise if the noise of rows is given beside that of inputs."""
+        if relative_noise is not None and noisy_inputs:
+            must = "be None where inputs have noise"
+            raise refusal("relative_noise", must, "some", "Leave the noise of the inputs out.")
+
+    def leading_means(
+        self, X: Array, y: Array, counts: Sequence[int], relative_noise: Array | None = None
+    ) -> LeadingMeans:
+        """Means given the first `counts` of the rows alone, O(n^2) a count and O(n d) a mean.
+
+        `relative_noise`: as of `fit`.
+        """
         if self._noisy:
             return super().leading_means(X, y, counts)
         process, chol = self._process_of(len(y)), self.posterior_.factors[0].chol
@@ -277,14 +319,17 @@ class GPRegressor(ProcessRegressor):
         """The process that was learned, for n rows."""
         return replace(self._process, widening=widening(self.prior, self.noise_std, n))
 
-    def _set_posterior(self, X: Array, y: Array, S: Array | None = None) -> None:
+    def _set_posterior(
+        self, X: Array, y: Array, S: Array | None = None, noise: Array | None = None
+    ) -> None:
         """Make the posterior of rows, with noise S of their inputs, from what was learned."""
         if self._noisy:
             self.posterior_ = self._noisy_posterior(X, y, self.input_cov_ if S is None else S)
         else:
             process, held = self._process_of(len(y)), vars(self).get("posterior_")
-            chol = None if held is None else process.extended_factor(held, X)
-            self.posterior_ = process.posterior(X, y, chol=chol)
+            row_var = process.noise_std**2 * check_relative_noise(noise, len(y)) ** 2
+            chol = None if held is None else process.extended_factor(held, X, row_var)
+            self.posterior_ = process.posterior(X, y, row_var=row_var, chol=chol)
 
     def _noisy_posterior(self, X: Array, y: Array, S: Array) -> KernelPosterior:
         """Posterior of noisy inputs, by the kernel's expectation or linearized on the curve."""

@@ -88,19 +88,22 @@ class GaussianProcess:
             prior_lengthscales=None if blur is None else self.lengthscales,
         )
 
-    def extended_factor(self, held: KernelPosterior, X: Array) -> Array | None:
+    def extended_factor(self, held: KernelPosterior, X: Array, row_var: Array) -> Array | None:
         """Cholesky factor of the rows X from that of a posterior that holds the first of them.
+
+        `row_var` (n,) are the variances of their errors.
 
         One more of 800 rows takes 1.4 ms, a new factor 23. Where rows are dropped a new one is as
         fast: of 100, 400 and 800 rows to drop one took 0.8, 8 and 15 ms, a new factor 0.2, 7, 22.
         """
         rows, X = held.centers, X - self.input_offset
         known, new = X[: len(rows)], X[len(rows) :]
-        if not np.array_equal(rows, known):
+        (of_held,), m = held.factors, len(rows)
+        if not (np.array_equal(rows, known) and np.array_equal(of_held.error_var, row_var[:m])):  # type: ignore[arg-type]
             return None
-        block = self._between(new, new) + self.noise_std**2 * np.eye(len(new))
+        block = self._between(new, new) + np.diag(row_var[m:])
         try:
-            return extended(held.factors[0].chol, self._between(known, new), block)
+            return extended(of_held.chol, self._between(known, new), block)
         except LinAlgError:  # which a fresh factorization puts in terms of the noise
             return None
 

@@ -81,7 +81,8 @@ class GaussianProcessEvidence:
     factorization, one inverse from it; all else is O(n^2 d) in cache-sized tiles.
 
     X (n, d) and y are about centered and scaled. `groups` (d,) numbers the group of each input, -1
-    for no linear weight. With `errors` s_e^2 C + V is added to K, and s_e is a hyper-parameter.
+    for no linear weight. With `errors` r (n,), stds in units of s, v = s^2 r^2; with correlated
+    ones s_e^2 C + V is added to K, and s_e is a hyper-parameter.
     """
 
     def __init__(
@@ -91,10 +92,15 @@ class GaussianProcessEvidence:
         linear: bool,
         groups: ArrayLike | None = None,
         bias_scale: float = 1.0,
-        errors: CorrelatedErrors | None = None,
+        errors: CorrelatedErrors | Array | None = None,
     ) -> None:
         n, d = X.shape
-        self.errors = errors
+        self.relative_var = np.ones(n)
+        self.errors: CorrelatedErrors | None = None
+        if isinstance(errors, CorrelatedErrors):
+            self.errors = errors
+        elif errors is not None:
+            self.relative_var = errors**2
         self.groups = np.zeros(d, dtype=np.intp) if groups is None else np.asarray(groups)
         self.bias_scale = bias_scale
         self.X = np.asfortranarray(X.T)  # (d, n)
@@ -119,15 +125,15 @@ class GaussianProcessEvidence:
     ) -> tuple[float, Array]:
         """-log evidence, inf where K is not definite, and its gradient in log l, a, tau, s, s_e."""
         tau, Z = np.atleast_1d(tau), self.X / l[:, None]
-        value, chol, b = self._factored(self.X, Z, a, tau, s**2, s_e)
+        value, chol, b = self._factored(self.X, Z, a, tau, s**2 * self.relative_var, s_e)
         if not np.isfinite(value):
             return np.inf, np.zeros(len(Z) + 2 + len(tau) + (self.errors is not None))
         precision = kernels.inverse(chol, overwrite=True)
-        noises = [s**2 * (np.diagonal(precision).sum() - b @ b)]
+        noises: list[float] = [s**2 * float(self.relative_var @ (np.diagonal(precision) - b**2))]
         if self.errors is not None:  # s_e^2 (tr[K^-1 C] - b' C b), from lower triangles
             i, j, shape, _ = self.errors
             twice = np.where(i == j, 1.0, 2.0) * shape
-            noises.append(s_e**2 * twice @ (precision[i, j] - b[i] * b[j]))
+            noises.append(s_e**2 * float(twice @ (precision[i, j] - b[i] * b[j])))
         return value, self._gradients(self.X, Z, tau, precision, b, noises)[0]
 
     def of_rows(self, X: Array, l: Array, a: float, tau: Array, row_var: Array) -> RowTerms:

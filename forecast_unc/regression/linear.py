@@ -1,5 +1,6 @@
 """The extended linear model: Bayesian linear regression, a precision for each group of inputs."""
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,13 +12,14 @@ from numpy.typing import ArrayLike
 from scipy.linalg.blas import dgemm, dsyrk, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotrs
 from scipy.special import gammaln
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from forecast_unc._checks import check_choice, numbers, refusal
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.regression.estimator import (
     KernelRegressor,
     LeadingMeans,
+    check_relative_noise,
     column_scale,
     within_floats,
 )
@@ -149,7 +151,9 @@ class LinearRegressor(KernelRegressor):
 
     .. math::
         y = \textstyle\sum_j w_j z_j + b + \varepsilon, \quad
-        w_j \sim \mathcal N(0, s^2 / a_{g(j)}), \quad \varepsilon \sim \mathcal N(0, s^2) .
+        w_j \sim \mathcal N(0, s^2 / a_{g(j)}), \quad \varepsilon \sim \mathcal N(0, s^2 r^2) ,
+
+    r the relative noise of a row, 1 unless it is given.
 
     The precisions a are chosen from a grid to maximize the evidence, with s^2 integrated out under
     p(s^2) = 1 / s^2. An uncertain input goes through it in closed form, with the uncertainty of the
@@ -218,17 +222,26 @@ class LinearRegressor(KernelRegressor):
         self.groups = groups
         self.bias = bias
 
-    def fit(self, X: ArrayLike, y: ArrayLike) -> Self:
-        """Maximize the evidence of inputs X (n, d) and targets y (n,) and compute the posterior.
+    def fit(self, X: ArrayLike, y: ArrayLike, relative_noise: ArrayLike | None = None) -> Self:
+        """Maximize the evidence and compute the posterior.
+
+        Parameters
+        ----------
+        X, y : array-like of shape (n, d) and (n,)
+            Inputs and targets.
+        relative_noise : array-like of shape (n,), optional
+            Standard deviation of the noise of each row in units of `noise_std_`, where they are
+            known to differ; None: all 1. Predictions are of rows with 1.
 
         Raises
         ------
         ValueError
-            If `groups` or `bias` is not one of its choices, or inputs are so far from 0 in their
-            standard deviations that they have no digits left.
+            If `groups` or `bias` is not one of its choices, `relative_noise` is not positive, or
+            inputs are so far from 0 in their standard deviations that they have no digits left.
         """
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         X, y = within_floats(np.asarray(X), numbers("y", y))
+        noise = check_relative_noise(relative_noise, len(y))
         groups = self._checked_groups(X.shape[1])
         free, unit = self.bias == "free", float(column_scale(y[:, None])[0])
         # an orthogonal group, such as a profile of the season, stays so, and is eliminated fast; a
@@ -241,7 +254,8 @@ class LinearRegressor(KernelRegressor):
         self._offset = np.where(orthogonal, 0.0, X.mean(axis=0))
         self._output_offset = float(y.mean()) if free else 0.0
         labels = np.append(groups, -1 if free else groups.max() + 1)
-        objective = _Evidence(self._sums(X, (y - self._output_offset) / unit), labels, orthogonal)
+        sums = self._sums(X, (y - self._output_offset) / unit, noise)
+        objective = _Evidence(sums, labels, orthogonal)
         found = [_maximized(objective, np.full(labels.max() + 1, start)) for start in _STARTS]
         best, value, self.n_iter_ = max(found, key=lambda one: one[1])
         if not np.isfinite(value):
@@ -249,12 +263,17 @@ class LinearRegressor(KernelRegressor):
             raise refusal("X", must, "one that is not", "Measure inputs from their means.")
         self.converged_ = self.n_iter_ < _ROUNDS
         self.precisions_ = best
-        self.log_evidence_ = value - objective.dof * float(np.log(unit))
+        self.log_evidence_ = value - objective.dof * float(np.log(unit)) - np.log(noise).sum()
         self._weight_precisions = np.where(labels < 0, 0.0, best[labels])
         left = float(objective.solved(best[None])[1][0]) / max(objective.dof - 2, 1)
         self.noise_std_ = unit * float(np.sqrt(max(left, NOISE_BOUNDS[0] ** 2)))
-        self._set_posterior(X, y)
+        self._set_posterior(X, y, noise)
         return self
+
+    @property
+    def takes_noise(self) -> bool:
+        """Always."""
+        return True
 
     def _checked_groups(self, d: int) -> Positions:
         """Groups of the inputs as 0, 1, ...; raises for what is none."""
@@ -267,14 +286,29 @@ class LinearRegressor(KernelRegressor):
             raise refusal("groups", must, repr(self.groups), "Use None for one group.")
         return np.unique(given, return_inverse=True)[1].astype(np.intp)
 
-    def _sums(self, X: Array, y: Array) -> _Statistics:
-        Z = np.column_stack([X - self._offset, np.ones(len(X))]) / self._scale
+    def _sums(self, X: Array, y: Array, noise: Array) -> _Statistics:
+        """Sums over rows, each over its relative noise (n,)."""
+        Z = np.column_stack([X - self._offset, np.ones(len(X))]) / self._scale / noise[:, None]
+        y = y / noise
         gram = mirrored(dsyrk(1.0, Z, trans=1, lower=1))
         return _Statistics(gram, Z.T @ y, float(y @ y), len(y))
 
-    def _set_posterior(self, X: Array, y: Array) -> None:
+    def condition(
+        self, X: ArrayLike, y: ArrayLike, relative_noise: ArrayLike | None = None
+    ) -> Self:
+        """A new regressor with the precisions and noise of this one, and other rows.
+
+        `X`, `y`, `relative_noise`: as of `fit`.
+        """
+        check_is_fitted(self)
+        conditioned, rows = copy.copy(self), self._checked_rows(X, y, reset=False)
+        conditioned._set_posterior(*rows, check_relative_noise(relative_noise, len(rows[1])))
+        return conditioned
+
+    def _set_posterior(self, X: Array, y: Array, noise: Array | None = None) -> None:
         """The posterior given rows, by the precisions and the noise as learned."""
-        sums = self._sums(X, y - self._output_offset)
+        relative = check_relative_noise(noise, len(y))
+        sums = self._sums(X, y - self._output_offset, relative)
         chol, standardized_weights = _solved(sums, self._weight_precisions)
         unit = 1.0 / self._scale  # of weights
         self.posterior_ = LinearPosterior(
@@ -287,11 +321,18 @@ class LinearRegressor(KernelRegressor):
         )
         self.coef_ = self.posterior_.weights[:-1]
 
-    def leading_means(self, X: Array, y: Array, counts: Sequence[int]) -> LeadingMeans:
-        """Means given the first `counts` of the rows X, y, with the precisions of all."""
+    def leading_means(
+        self, X: Array, y: Array, counts: Sequence[int], relative_noise: Array | None = None
+    ) -> LeadingMeans:
+        """Means given the first `counts` of the rows X, y, with the precisions of all.
+
+        `relative_noise`: as of `fit`.
+        """
+        noise = check_relative_noise(relative_noise, len(y))
         weights, total, before = {}, None, 0
         for count in sorted(set(counts)):
-            part = self._sums(X[before:count], y[before:count] - self._output_offset)
+            some = slice(before, count)
+            part = self._sums(X[some], y[some] - self._output_offset, noise[some])
             total = part if total is None else _Statistics(*map(add, total, part))
             weights[count], before = _solved(total, self._weight_precisions)[1], count
         w = np.array([weights[count] for count in counts]) / self._scale

@@ -12,7 +12,7 @@ from dateutil.easter import easter
 from pandas.tseries.offsets import BusinessDay, CustomBusinessDay, Day, Tick, Week
 
 from forecast_unc._checks import refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.series.times import DAYS
 
 Calendar = str | Sequence[Any] | pd.DatetimeIndex | None
@@ -260,8 +260,7 @@ def calendar_inputs(
         elif part == "profile":
             longest = in_profile(periods)
             if longest:
-                place = np.floor(_ordinal(index)).astype(np.intp) % longest
-                columns.append(np.asarray(np.eye(longest)[place]))
+                columns.append(np.asarray(np.eye(longest)[season_steps(index, longest)]))
             others = tuple(one for one in periods if not longest or longest % one)
             columns.append(_fourier(index, others))
         else:
@@ -271,6 +270,11 @@ def calendar_inputs(
             names = ("hour_of_day", "day_of_week") if part == "hour_of_week" else (part,)
             columns += [np.eye(_PARTS[name])[values[name]] for name in names]
     return np.hstack(columns)
+
+
+def season_steps(index: pd.Index[Any], period: int) -> Positions:
+    """The step of a season at each time, (n,), from 0."""
+    return np.asarray(np.floor(_ordinal(index)).astype(np.intp) % period)
 
 
 def in_profile(periods: tuple[int, ...]) -> int:

@@ -169,6 +169,7 @@ def _automatic(
         periods,
         value_or(arguments.calibrate, arguments.noise == "process" and not counted),
         whole=whole and bool(counted or np.nanmax(history.y)),
+        noise_periods=periods,
         otherwise=otherwise,
     )
     return _distinct(members, rows), rules

@@ -153,6 +153,7 @@ class Rules:
     lower_given: bool = False  # one that was chosen is dropped where a value is below it
     upper: float = np.inf
     whole: bool = False  # forecasts are rounded to whole numbers
+    noise_periods: tuple[int, ...] = ()  # seasons between whose steps noise and errors may differ
     otherwise: MemberSpecification | None = None  # what answers where no specification suits
     tested: bool = True  # the series had two cycles of a season that the index suggests
 

@@ -137,7 +137,7 @@ def parts_of_paths(
     """
     state = state_at_origin(model, past, method._replace(path_consistent=False))
     maps = model.maps
-    scales = model.scales
+    scales = model.scales(future)
     h = len(future.exog)
     some = np.vstack([paths.mean(axis=0), paths[:64]])  # so few cost little
     trajectory, inputs = Trajectory(model, np.tile(state.mean, (len(some), 1)), h), []
@@ -165,7 +165,7 @@ def parts_of_paths(
         error[b:] = response[:t, :t] @ function_cov[:t, t]
         # Var y_t = square f^2 + 2 double f + rest, f the factor of the weights on the inputs
         square, double = x @ before @ x, x @ (before @ y + error)
-        rest = y @ before @ y + 2.0 * (y @ error) + function_cov[t, t] + scales.noise_var
+        rest = y @ before @ y + 2.0 * (y @ error) + function_cov[t, t] + scales.noise_var[t]
         factor = 1.0
         if square + 2.0 * double + rest > largest[t] and square > 0.0:
             root = max(double**2 + square * (largest[t] - rest), 0.0)

@@ -23,6 +23,7 @@ from forecast_unc.forecasting.horizon.step import (
 )
 from forecast_unc.forecasting.horizon.types import (
     Future,
+    Given,
     LevelJoint,
     Method,
     OneStepModel,
@@ -54,7 +55,7 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
     """
     if method.propagation == "naive":
         return _naive(model, state, future, method)
-    maps, scales = model.maps, model.scales
+    maps, scales = model.maps, model.scales(future)
     h, u = len(future.exog), future.uncertain
     p, y_1 = maps.depth, maps.depth + h * u  # the number of last levels; where y_1 is in z
     # coordinates in z of the levels, last and next, and of each step's regressors
@@ -71,7 +72,8 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
         x = trajectory.inputs(future.exog[t])
         at = np.concatenate([levels[p + t - maps.lagged], regressors[t]])
         with at_step(t + 1):
-            step = matching.step(cov, y_1 + t, x, at, levels[: p + t])
+            given = Given(x, at, float(scales.noise_var[t]))
+            step = matching.step(cov, y_1 + t, given, levels[: p + t])
             trajectory.append(step.mean)
         inputs.append(x)
         steps.append(step)
@@ -93,7 +95,7 @@ def _naive(model: OneStepModel, state: State, future: Future, method: Method) ->
     maps = model.maps
     posterior = model.posterior
     h = len(future.exog)
-    scales = model.scales
+    scales = model.scales(future)
     trajectory, inputs = Trajectory(model, state.mean, h), []
     for step in range(h):
         x = trajectory.inputs(future.exog[step])
@@ -106,7 +108,7 @@ def _naive(model: OneStepModel, state: State, future: Future, method: Method) ->
         function_cov = function_covariance(model, method, np.array(inputs))
     else:
         var = posterior.predict(np.array(inputs))[1]
-        function_cov = np.diag(var - scales.observation_var - scales.noise_var)
+        function_cov = np.diag(var - scales.observation_var - posterior.noise_var)
     total = np.diagonal(function_cov) + scales.noise_var
     step = int((~(total > 0)).argmax())
     with at_step(step + 1):

@@ -7,7 +7,7 @@ import numpy as np
 from forecast_unc._typing import Array, Flags
 from forecast_unc.forecasting.horizon.function_error import FunctionError
 from forecast_unc.forecasting.horizon.step import MomentMatching, Trajectory, at_step
-from forecast_unc.forecasting.horizon.types import Method, OneStepModel, Past
+from forecast_unc.forecasting.horizon.types import Given, Method, OneStepModel, Past
 from forecast_unc.regression.kernels import symmetric
 
 # A complete window is looked for so many steps back; each step costs the moments of one.
@@ -89,6 +89,7 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int 
     lagged, levels = p - model.maps.lagged, np.arange(p)
     cov = np.zeros((p + 1, p + 1))  # of the last p levels and the next
     cov[:p, :p] = start.cov
+    noise_var = model.noise_var(past.noise, n)
     passed, t = start.passed_over(function is not None), start.now
     while t < n:
         if passed[t]:  # with those after it, since moving the covariance is most of the time
@@ -105,7 +106,9 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int 
             continue
         x = trajectory.inputs(past.exog[t])
         with at_step(0, f"on its way to the origin, {n - t} steps before the first forecast"):
-            step = matching.step(cov, p, x, lagged, levels, bool(start.learned[t]))
+            learned = bool(start.learned[t])
+            given = Given(x, lagged, float(noise_var[t]))
+            step = matching.step(cov, p, given, levels, learned)
             trajectory.append(step.mean)
         if start.observed[t] and cov[p, p] > 0.0:
             mean = trajectory.levels[-p - 1 :].copy()

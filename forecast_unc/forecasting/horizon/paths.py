@@ -104,6 +104,7 @@ class _Paths:
         self.rng = rng
         posterior, n_past = model.posterior, len(start.past.levels)
         self.limit, self.scale = model.limit(start.past.levels), model.differencing.scale
+        self.past_noise_var = model.noise_var(start.past.noise, n_past)
         self.one_function = path_consistent and posterior.joint
         self.passed = start.passed_over(self.one_function)
         steps, whole = n_past - start.now + len(future.exog), None
@@ -134,10 +135,11 @@ class _Paths:
             self._resample()
         observation_std = self.scale * np.sqrt(self.model.posterior.observation_var)
         paths = np.empty((self.n, len(self.future.exog)))
+        noise_var = self.model.noise_var(self.future.noise, paths.shape[1])
         for step, exog in enumerate(self._regressors()):
             X = self.trajectory.inputs(exog)
             with at_step(step + 1):
-                mean, std = self.function.predict(X)
+                mean, std = self.function.predict(X, noise_var[step])
                 draws = self.rng.standard_normal(self.n)
                 changes = mean + std * draws
                 check_stable(float(changes.mean()), float(changes.std()), self.limit)
@@ -158,7 +160,7 @@ class _Paths:
         X = self.trajectory.inputs(np.tile(start.past.exog[t], (self.n, 1)))
         # A row that was learned from is in the posterior: it has no more to tell.
         function = _Function(self.model.posterior) if start.learned[t] else self.function
-        mean, std = function.predict(X)
+        mean, std = function.predict(X, self.past_noise_var[t])
         if not start.observed[t]:
             standard = self.rng.standard_normal(self.n)
             function.keep(standard)
@@ -195,7 +197,8 @@ class _Paths:
 
     def _regressors(self) -> Iterator[Array]:
         """Draws (n, k) of each step's regressors, of which the first few are uncertain."""
-        (exog, cov), n_uncertain = self.future, self.future.uncertain
+        exog, cov, _ = self.future
+        n_uncertain = self.future.uncertain
         root = np.zeros((0, 0)) if cov is None else lower_root(cov)
         normals = np.zeros((self.n, len(root)))
         for step, mean in enumerate(exog):
@@ -213,12 +216,12 @@ class _Function:
     def __init__(self, posterior: Posterior, whole: FunctionSample | None = None) -> None:
         self.posterior, self.whole = posterior, whole
 
-    def predict(self, X: Array) -> tuple[Array, Array]:
+    def predict(self, X: Array, noise_var: float) -> tuple[Array, Array]:
         """Mean and std, (n,) each, of the next level's change at the inputs X (n, d)."""
         if self.whole is not None:
-            return self.whole(X), np.full(len(X), np.sqrt(self.posterior.noise_var))
+            return self.whole(X), np.full(len(X), np.sqrt(noise_var))
         mean, var = self.posterior.predict(X)
-        var = var - self.posterior.observation_var
+        var = var + (noise_var - self.posterior.noise_var - self.posterior.observation_var)
         check_positive_variance(var, self.posterior)
         return mean, np.sqrt(var)
 
@@ -242,10 +245,10 @@ class _OneFunction(_Function):
         self.room = room
         self.chol, self.draws = np.zeros((room + 1, room + 1, n)), np.zeros((room, n))
 
-    def predict(self, X: Array) -> tuple[Array, Array]:
+    def predict(self, X: Array, noise_var: float) -> tuple[Array, Array]:
         """Mean and std, (n,) each, at the inputs X (n, d), one a path, given its earlier ones."""
         t, row = self.step, self.path.append(X, keep=self.step < self.room)
-        row[t] += self.posterior.noise_var
+        row[t] += noise_var
         for u in range(t):
             row[u] -= np.einsum("vn,vn->n", self.chol[u, :u], row[:u])
             row[u] /= self.chol[u, u]

@@ -10,7 +10,7 @@ from scipy.linalg import block_diag
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.joint import Diverged
 from forecast_unc.forecasting.horizon.function_error import FunctionError
-from forecast_unc.forecasting.horizon.types import Method, OneStepModel, Step
+from forecast_unc.forecasting.horizon.types import Given, Method, OneStepModel, Step
 from forecast_unc.regression.posterior import Unstable, check_positive_variance
 
 
@@ -85,25 +85,24 @@ class MomentMatching:
         self,
         cov: Array,
         n: int,
-        x: Array,
-        at: Positions,
+        given: Given,
         levels: Positions,
         learned_from: bool = False,
     ) -> Step:
         """Enter the next level as coordinate n of `cov`, of which row and column n are filled.
 
-        x (d,) is the mean input, its first entries linear in the coordinates `at` (q,), the others
-        known; `levels` (m,) are the coordinates of the last m >= p levels.
+        `levels` (m,) are the coordinates of the last m >= p levels.
         """
+        x, at, noise_var = given
         maps = self.model.maps
         posterior = self.model.posterior
         before = cov[:n, :n]
         input_cov = self._input_cov(len(x), at, before)
         mean, var, slope = self.moments(x, input_cov)
-        var -= posterior.observation_var
+        var += noise_var - posterior.noise_var - posterior.observation_var
         # Var[f] >= slope' S slope makes the joint a covariance. Exact moments fail it by roundoff,
         # Taylor's, which need not belong to any distribution, in earnest.
-        explained, room = float(slope @ input_cov @ slope), max(var - posterior.noise_var, 0.0)
+        explained, room = float(slope @ input_cov @ slope), max(var - noise_var, 0.0)
         if explained > room:
             slope, explained = slope * np.sqrt(room / explained), room
         weights = slope[: len(self.combine)] @ self.combine

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple, Self, get_args
 import numpy as np
 
 from forecast_unc._checks import RandomState
-from forecast_unc._typing import Array, Flags
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.variance_parts import MakeParts, with_more
 from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
 from forecast_unc.regression.posterior import Posterior
@@ -32,10 +32,17 @@ class Past(NamedTuple):
     stds: Array  # (n,), of the measurement errors
     exog: Array  # (n, k)
     learned: Flags  # (n,), part of the posterior's data
+    noise: Array | None = None  # (n,), stds of the noise in units of the posterior's; None: all 1
 
     def before(self, t: int) -> "Past":
         """The first t values."""
-        return Past(self.levels[:t], self.stds[:t], self.exog[:t], self.learned[:t])
+        noise = None if self.noise is None else self.noise[:t]
+        return Past(self.levels[:t], self.stds[:t], self.exog[:t], self.learned[:t], noise)
+
+    def step(self, t: int) -> "Future":
+        """The step of value t, after the first t."""
+        noise = None if self.noise is None else self.noise[t, None]
+        return Future(self.exog[t, None], None, noise)
 
 
 class Future(NamedTuple):
@@ -43,6 +50,7 @@ class Future(NamedTuple):
 
     exog: Array  # (h, k), means where they are uncertain
     exog_cov: Array | None = None  # (h u, h u), of the first u <= k; all u of step 1, then of 2
+    noise: Array | None = None  # (h,), as of `Past`
 
     @property
     def uncertain(self) -> int:
@@ -54,7 +62,7 @@ class Scales(NamedTuple):
     """Scale of the levels, and variances of the noises in units of its square."""
 
     scale: float
-    noise_var: float  # part of the series
+    noise_var: Array  # (h,), part of the series, of each step
     observation_var: float  # of the observations alone
 
 
@@ -71,11 +79,15 @@ class OneStepModel:
         """Linear maps between inputs and levels."""
         return LevelMap(self.lags, self.differencing)
 
-    @property
-    def scales(self) -> Scales:
-        """Scale of the levels, and variances of the noises."""
-        posterior = self.posterior
-        return Scales(self.differencing.scale, posterior.noise_var, posterior.observation_var)
+    def noise_var(self, relative: Array | None, n: int) -> Array:
+        """Variances (n,) of the noise that is fed back, of stds in units of the posterior's."""
+        relative = np.ones(n) if relative is None else relative
+        return np.asarray(self.posterior.noise_var * relative**2)
+
+    def scales(self, future: Future) -> Scales:
+        """Scale of the levels, and variances of the noises of the steps."""
+        noise_var = self.noise_var(future.noise, len(future.exog))
+        return Scales(self.differencing.scale, noise_var, self.posterior.observation_var)
 
     def limit(self, levels: Array) -> float:
         """Mean or std of a change beyond which a forecast from these levels has diverged."""
@@ -83,6 +95,14 @@ class OneStepModel:
         # Standardized: 1 is a usual change, if the last ones happen to be smaller. The factor is a
         # choice: what diverges gets there in some steps, and digits are left to say so.
         return 1e6 * float(np.abs(changes[~np.isnan(changes)]).max(initial=1.0))
+
+
+class Given(NamedTuple):
+    """What a step of moment matching starts from."""
+
+    mean: Array  # (d,), of its inputs: the first are linear in coordinates, the others known
+    at: Positions  # (q,), these coordinates
+    noise_var: float
 
 
 class Step(NamedTuple):

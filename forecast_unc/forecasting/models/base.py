@@ -11,12 +11,13 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from forecast_unc._checks import RandomState, check_positive, frozen
-from forecast_unc._typing import Array, Positions
+from forecast_unc._typing import Array, Positions, Times
 from forecast_unc.distributions.joint import Diverged, Joint
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.times import format_time
@@ -29,6 +30,7 @@ class FittedModel(ABC):
     history: History  # where forecasts start: the series up to the origin
     transform: PowerTransform  # from values to levels
     taken_out: Effects  # which the levels are without
+    seasonal_noise: SeasonalNoise | None = None  # what the noise of steps of a season differs by
     made_of: ClassVar[tuple[str, ...]]  # settings, and what was learned
 
     @classmethod
@@ -111,6 +113,16 @@ class FittedModel(ABC):
     @abstractmethod
     def learned(self) -> list[str]:
         """Noise, evidence and search in words, as far as it has them."""
+
+    def noise_std(self, index: Times) -> Array | None:
+        """Stds (n,) of the levels' own noise at some times, where it differs between them."""
+        seasonal = self.seasonal_noise
+        return None if seasonal is None else np.asarray(self.own_std * seasonal.at(index))
+
+    @property
+    def own_std(self) -> float:
+        """Root mean square of these stds."""
+        raise NotImplementedError
 
     @property
     def unit(self) -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -46,6 +47,7 @@ class NoisyRows:
     maps: LevelMap
     anchor: int | None  # the lagged input that is taken off the target
     stds: Array  # of e by time, as far as they are known; in units of the scale
+    noise: Array | None = None  # (n,), stds of the noise in units of the posterior's; None: all 1
 
     @cached_property
     def _touched(self) -> Positions:
@@ -72,11 +74,16 @@ class NoisyRows:
             self.stds[self._touched] ** 2,
         )
 
+    @property
+    def _noise_given(self) -> dict[str, Any]:
+        """What regressors that take the noise of rows are given of it."""
+        return {} if self.noise is None else {"relative_noise": self.noise}
+
     def learn(
         self, regressor: KernelRegressor, noise: Noise
     ) -> tuple[KernelRegressor, NoiseChoice]:
         """A regressor fitted with the noise that is asked for, or that the evidence shows."""
-        plain = regressor.fit(self.X, self.y)
+        plain = regressor.fit(self.X, self.y, **self._noise_given)
         if noise == "process" or not isinstance(plain, GPRegressor):
             return plain, NoiseChoice("process", {})
         kinds: tuple[ErrorKind, ...] = ("observation", "both") if noise == "auto" else (noise,)
@@ -96,7 +103,7 @@ class NoisyRows:
         """A fitted regressor with the same hyper-parameters and these rows."""
         if isinstance(regressor, ErrorsInVariablesGP):
             return regressor.condition_errors(self.X, self.y, self.errors)
-        return regressor.condition(self.X, self.y)
+        return regressor.condition(self.X, self.y, **self._noise_given)
 
     def leading(
         self, regressor: KernelRegressor, counts: Sequence[int]
@@ -104,7 +111,7 @@ class NoisyRows:
         """Means given the first rows alone, and those of e by time, (k, n_levels), over scale."""
         errors = np.zeros((len(counts), len(self.stds)))
         if not isinstance(regressor, ErrorsInVariablesGP):
-            return regressor.leading_means(self.X, self.y, counts), errors
+            return regressor.leading_means(self.X, self.y, counts, **self._noise_given), errors
         means, found = regressor.leading(self.X, self.y, self.errors, counts)
         errors[:, self._touched] = found
         return means, errors

@@ -30,6 +30,7 @@ from forecast_unc.forecasting.horizon.types import Future, LevelJoint, Method, O
 from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
 from forecast_unc.forecasting.models.design import NoiseChoice, NoisyRows
 from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.models.stability import Training, bounded
 from forecast_unc.forecasting.models.training import ROUNDOFF, TrainingSeries
 from forecast_unc.regression.estimator import KernelRegressor
@@ -59,6 +60,7 @@ class Learned(NamedTuple):
     regressor: KernelRegressor
     noise: NoiseChoice
     replaced: str  # why the regressor is not the one of the specification
+    seasonal_noise: SeasonalNoise | None  # what the noise of steps of the season differs by
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +80,7 @@ class LaggedModel(FittedModel):
 
     taken_out: Effects = field(repr=False)
     replaced: str = ""  # why the regressor is not the one of the specification
+    seasonal_noise: SeasonalNoise | None = field(default=None, repr=False)
 
     made_of = Learned._fields
 
@@ -93,7 +96,10 @@ class LaggedModel(FittedModel):
         times = _checked_rows(specification, series)
         transform = series.transform(specification.transform, specification.lower)
         taken_out = series.effects(transform, specification.effects)
-        past = _past(specification, transform, taken_out, history)
+        seasonal_noise = None
+        if specification.regressor.takes_noise and specification.noise == "process":
+            seasonal_noise = series.seasonal_noise(transform)
+        past = _past(specification, transform, taken_out, history, seasonal_noise)
         differencing = _standardizing(specification, past)
         rows = _noisy_rows(specification, differencing, past, times)
         regressor = clone(specification.regressor)
@@ -108,7 +114,14 @@ class LaggedModel(FittedModel):
             training = _training(specification, differencing, past, rows)
             regressor, replaced = bounded(regressor, training)
         learned = Learned(
-            specification, transform, taken_out, differencing, regressor, noise, replaced
+            specification,
+            transform,
+            taken_out,
+            differencing,
+            regressor,
+            noise,
+            replaced,
+            seasonal_noise,
         )
         return cls._of(learned, history, rows, past)
 
@@ -117,7 +130,9 @@ class LaggedModel(FittedModel):
         """A model by its recipe, which are the fields of `Learned`, with a history's posterior."""
         learned = Learned(**recipe)
         specification = learned.specification
-        past = _past(specification, learned.transform, learned.taken_out, history)
+        past = _past(
+            specification, learned.transform, learned.taken_out, history, learned.seasonal_noise
+        )
         times = complete_rows(history.y, specification.lags, specification.differences)
         rows = _noisy_rows(specification, learned.differencing, past, times)
         learned = learned._replace(regressor=rows.condition(learned.regressor))
@@ -144,7 +159,8 @@ class LaggedModel(FittedModel):
             raise refusal("y", must, f"{n}", "Give more history.")
         places = self.history.index.get_indexer(history.index)
         learned = (places >= 0) & (self.history.y[places] == history.y) & self.past.learned[places]
-        past = _past(spec, self.transform, self.taken_out, history)._replace(learned=learned)
+        past = _past(spec, self.transform, self.taken_out, history, self.seasonal_noise)
+        past = past._replace(learned=learned)
         return replace(self, history=history, past=past)
 
     @property
@@ -226,10 +242,12 @@ class LaggedModel(FittedModel):
             change, spread = one_step.posterior.predict(trajectory.inputs(past.exog[at[exact]]))
             trajectory.append(change)
             mean[exact] = trajectory.levels[:, -1]
+            spread += one_step.noise_var(past.noise, len(past.levels))[at[exact]]
+            spread -= one_step.posterior.noise_var
             var[exact] = one_step.differencing.scale**2 * spread
         method = Method(self.moments)
         for place in np.flatnonzero(there & ~exact):
-            before, future = past.before(at[place]), Future(past.exog[at[place], None])
+            before, future = past.before(at[place]), past.step(at[place])
             try:
                 joint = propagate(one_step, before, future, method)
             except ValueError:  # it diverges on the way
@@ -289,6 +307,11 @@ class LaggedModel(FittedModel):
         scale = self.differencing.scale
         return self._in_units(at, scale * (mean[1:] - mean[0]), scale * np.sqrt(var.clip(0.0)))
 
+    @property
+    def own_std(self) -> float:
+        """Root mean square of the stds of the levels' noise."""
+        return float(self.differencing.scale * np.sqrt(self.one_step.posterior.noise_var))
+
     def learned(self) -> list[str]:
         """Noise, evidence and search of the regressor in words, where it has them."""
         regressor = self.regressor
@@ -319,7 +342,9 @@ class LaggedModel(FittedModel):
             known = np.zeros_like(past)
             matrix = [_explanatory(spec, np.vstack([known, unit])).ravel() for unit in units]
             cov = np.transpose(matrix) @ cov @ matrix
-        return Future(_inputs(spec, exog, ahead.index), cov)
+        seasonal = self.seasonal_noise
+        noise = None if seasonal is None else seasonal.at(ahead.index)
+        return Future(_inputs(spec, exog, ahead.index), cov, noise)
 
 
 def _checked_rows(specification: Specification, series: TrainingSeries) -> Positions:
@@ -346,7 +371,11 @@ def _checked_rows(specification: Specification, series: TrainingSeries) -> Posit
 
 
 def _past(
-    specification: Specification, transform: PowerTransform, taken_out: Effects, history: History
+    specification: Specification,
+    transform: PowerTransform,
+    taken_out: Effects,
+    history: History,
+    seasonal_noise: SeasonalNoise | None = None,
 ) -> Past:
     """A history on the scale of the levels; a std s becomes g(y + s) - g(y), finite near y = 0."""
     values, stds = history.y, history.stds
@@ -358,7 +387,8 @@ def _past(
     exog = _explanatory(specification, history.exog)
     first = np.full((len(values) - len(exog), exog.shape[1]), np.nan)  # no row has these
     exog = np.vstack([first, exog])
-    return Past(levels, stds, _inputs(specification, exog, history.index), learned)
+    noise = None if seasonal_noise is None else seasonal_noise.at(history.index)
+    return Past(levels, stds, _inputs(specification, exog, history.index), learned, noise)
 
 
 def _explanatory(specification: Specification, exog: Array) -> Array:
@@ -399,7 +429,8 @@ def _noisy_rows(
     if anchor is not None:
         target = target - X[:, anchor]
     maps, stds = LevelMap(lags, differencing), past.stds / differencing.scale
-    return NoisyRows(X, target, times, maps, anchor, stds)
+    noise = None if past.noise is None else past.noise[times]
+    return NoisyRows(X, target, times, maps, anchor, stds, noise)
 
 
 def _training(

@@ -12,13 +12,14 @@ import numpy as np
 from forecast_unc._checks import RandomState, refusal
 from forecast_unc._text import std_in_words
 from forecast_unc._threads import blas_threads
-from forecast_unc._typing import Array, Positions
+from forecast_unc._typing import Array, Positions, Times
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.choose.specification import LEAST_BEYOND, SmoothingSpecification
 from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
 from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.models.smoothing_filter import Smoothing, unknowns
 from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.series.history import Ahead, History
@@ -38,9 +39,10 @@ class SmoothingModel(FittedModel):
     smoothing: Smoothing = field(repr=False)
     levels: Array = field(repr=False)  # (n_rows,), the last, transformed; the first is observed
     taken_out: Effects = field(repr=False)
+    seasonal_noise: SeasonalNoise | None = field(default=None, repr=False)
     _joints: dict[int, LevelJoint] = field(default_factory=dict, init=False, repr=False)
 
-    made_of = ("specification", "transform", "taken_out", "smoothing")
+    made_of = ("specification", "transform", "taken_out", "smoothing", "seasonal_noise")
 
     @classmethod
     def fit(
@@ -54,9 +56,12 @@ class SmoothingModel(FittedModel):
         transform = series.transform(specification.transform, specification.lower)
         taken_out = series.effects(transform, specification.effects, specification.exog_lags)
         levels = _levels(specification, transform, taken_out, history)
+        seasonal_noise, noise = series.seasonal_noise(transform), None
+        if seasonal_noise is not None:
+            noise = seasonal_noise.at(history.index[-len(levels) :])
         with blas_threads(0):
-            smoothing = Smoothing.learn(levels, specification.period)
-        return cls(specification, history, transform, smoothing, levels, taken_out)
+            smoothing = Smoothing.learn(levels, specification.period, noise)
+        return cls(specification, history, transform, smoothing, levels, taken_out, seasonal_noise)
 
     @classmethod
     def made(
@@ -66,10 +71,18 @@ class SmoothingModel(FittedModel):
         transform: PowerTransform,
         taken_out: Effects,
         smoothing: Smoothing,
+        seasonal_noise: SeasonalNoise | None,
     ) -> Self:
         """A model by its recipe, at the end of a history."""
         levels = _levels(specification, transform, taken_out, history)
-        return cls(specification, history, transform, smoothing, levels, taken_out)
+        return cls(specification, history, transform, smoothing, levels, taken_out, seasonal_noise)
+
+    def _noise(self, ahead: Times) -> Array:
+        """Relative noise of the levels, and of the steps after them."""
+        if self.seasonal_noise is None:
+            return np.ones(len(self.levels) + len(ahead))
+        each = self.history.index[-len(self.levels) :], ahead
+        return np.concatenate([self.seasonal_noise.at(index) for index in each])
 
     @property
     def why(self) -> str:
@@ -90,18 +103,20 @@ class SmoothingModel(FittedModel):
         `method` has no effect except "naive" (steps as uncertain as the first) and "monte_carlo".
         """
         steps = len(ahead.index)
+        noise = self._noise(ahead.index)
         if steps not in self._joints:
             with blas_threads(0):
-                self._joints[steps] = self.smoothing.forecast(self.levels, steps)
+                self._joints[steps] = self.smoothing.forecast(self.levels, steps, noise)
         joint = self._joints[steps]
         if method.propagation == "monte_carlo":
             with blas_threads(0):
-                paths = self.smoothing.sample(self.levels, steps, *method[2:])
+                paths = self.smoothing.sample(self.levels, steps, *method[2:], noise)
             joint = LevelJoint.of_paths(paths.T, joint.parts)
         elif method.propagation == "naive" and joint.parts is not None:
-            noise = joint.parts()["noise"]
-            cov = np.diag(np.minimum(joint.cov[0, 0], np.diag(joint.cov)))
-            parts = {"noise": noise, "function_own": cov - noise}
+            own = joint.parts()["noise"]
+            known = np.diag(joint.cov)[0] - own[0, 0]
+            cov = np.diag(np.minimum(known + np.diag(own), np.diag(joint.cov)))
+            parts = {"noise": own, "function_own": cov - own}
             joint = joint._replace(cov=cov, parts=partial(dict, parts))
         joint = joint.shifted(self.taken_out.at(ahead.index, ahead.exog, self.history.exog))
         if ahead.exog_cov is not None:
@@ -125,8 +140,10 @@ class SmoothingModel(FittedModel):
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from origins inside; NaN where the value before is missing."""
         skipped = len(self.history.y) - len(self.levels)
+        noise = self._noise(self.history.index[:0])
         with blas_threads(0):
-            levels = self.smoothing.rolling(self.levels, (origins - skipped).tolist(), steps)
+            at = (origins - skipped).tolist()
+            levels = self.smoothing.rolling(self.levels, at, steps, noise)
         levels[np.isnan(self.history.y[origins - 1])] = np.nan
         return levels
 
@@ -137,7 +154,8 @@ class SmoothingModel(FittedModel):
         mean, var = np.full((2, len(at)), np.nan)
         some = (origins >= 0) & (before[np.maximum(origins, 0)] >= self.depth)
         if some.any():
-            found = self.smoothing.next_values(self.levels, origins[some].tolist())
+            noise = self._noise(self.history.index[:0])
+            found = self.smoothing.next_values(self.levels, origins[some].tolist(), noise)
             mean[some], var[some] = found
         return mean, var
 
@@ -166,6 +184,11 @@ class SmoothingModel(FittedModel):
         """Model with missing values interpolated."""
         known = np.isfinite(self.levels[-1])
         return self if known else replace(self, levels=interpolated(self.levels))
+
+    @property
+    def own_std(self) -> float:
+        """Root mean square of the stds of the innovations."""
+        return float(np.sqrt(self.smoothing.weights @ self.smoothing.variance))
 
     def learned(self) -> list[str]:
         """The innovations' standard deviation, and how many sets of parameters count."""

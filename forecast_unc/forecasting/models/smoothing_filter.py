@@ -93,7 +93,8 @@ class _State(NamedTuple):
 class Smoothing:
     """Nodes with their weights and variances, learned from a series.
 
-    A series y (n,) is NaN where missing, its first value is observed. Origins are increasing.
+    A series y (n,) is NaN where missing, its first value is observed. Origins are increasing. Noise
+    is that of its innovations, and of those to come, as far as they are asked for, over `variance`.
     """
 
     period: int  # of the season; 1 for none
@@ -103,10 +104,11 @@ class Smoothing:
     variance: Array
 
     @classmethod
-    def learn(cls, y: Array, period: int) -> Smoothing:
+    def learn(cls, y: Array, period: int, noise: Array | None = None) -> Smoothing:
         """The nodes that the evidence of a series supports."""
+        noise = np.ones(len(y)) if noise is None else noise
         nodes, first, at = _grid(period)
-        state = next(_filtered(nodes.take(first), period, y, [len(y)]))
+        state = next(_filtered(nodes.take(first), period, y, [len(y)], noise))
         n = int(np.count_nonzero(~np.isnan(y)))
         precisions, cholesky, start, squares = _solved(state.gram[at], period, nodes)
         diagonal = np.diagonal(cholesky, axis1=1, axis2=2)
@@ -114,65 +116,87 @@ class Smoothing:
         squares = squares + least_std(y) ** 2
         logs = np.log(squares)
         if period > 1:
-            logs = (1.0 - _SEVERAL) * logs + _SEVERAL * _log_ahead(nodes, period, y, start)
+            logs = (1.0 - _SEVERAL) * logs + _SEVERAL * _log_ahead(nodes, period, y, start, noise)
         log_weights -= 0.5 * n * logs
         weights = np.exp(log_weights - log_weights.max())
         kept = np.flatnonzero(weights > _GRID.least_weight)
         variance = squares[kept] * _variance_of_one(n)
         return cls(period, nodes.take(kept), weights[kept] / weights[kept].sum(), variance)
 
-    def forecast(self, y: Array, steps: int) -> LevelJoint:
+    def forecast(self, y: Array, steps: int, noise: Array | None = None) -> LevelJoint:
         """Joint mean and covariance of the next values after a series."""
-        means, factor, psi = self._from_end(y, steps)
+        noise = np.ones(len(y) + steps) if noise is None else noise
+        means, factor, psi = self._from_end(y, steps, noise)
         mean, scaled = self.weights @ means, self.weights * self.variance
         apart = means - mean
-        noise = scaled.sum() * np.eye(steps)
+        later = noise[len(y) : len(y) + steps] ** 2
+        own = scaled.sum() * np.diag(later)
         std = np.sqrt(scaled)[:, None]
         first, shared = std * psi, np.hstack(list(std[:, None] * factor))  # (h, K (C - 1))
-        earlier = first.T @ first  # of the first innovation; of each later one the same, later
-        for step in range(1, steps):
-            earlier[step, 1:] += earlier[step - 1, :-1]
+        of_one = first.T @ first  # of an innovation of variance 1: of each the same, later
+        earlier = later[0] * of_one
+        if (later == later[0]).all():
+            for step in range(1, steps):
+                earlier[step, 1:] += earlier[step - 1, :-1]
+        else:
+            for step in range(1, steps):
+                earlier[step:, step:] += later[step] * of_one[:-step, :-step]
         parts = {
-            "noise": noise,
-            "inputs_propagated": earlier - noise,
+            "noise": own,
+            "inputs_propagated": earlier - own,
             "function_shared": shared @ shared.T,
             "hyperparameters": (apart * self.weights[:, None]).T @ apart,
         }
         return LevelJoint(mean, np.asarray(sum(parts.values())), partial(dict, parts))
 
-    def rolling(self, y: Array, origins: Sequence[int], steps: int) -> Array:
+    def rolling(
+        self, y: Array, origins: Sequence[int], steps: int, noise: Array | None = None
+    ) -> Array:
         """Means (k, h) from origins inside a series, each from the values before it."""
-        return np.array([self.weights @ means for means, _, _ in self._ahead(y, origins, steps)])
+        each = self._ahead(y, origins, steps, noise)
+        return np.array([self.weights @ means for means, _, _ in each])
 
-    def next_values(self, y: Array, origins: Sequence[int]) -> tuple[Array, Array]:
+    def next_values(
+        self, y: Array, origins: Sequence[int], noise: Array | None = None
+    ) -> tuple[Array, Array]:
         """Means and variances, (k,) each, of the next values after origins inside a series."""
+        noise = np.ones(len(y)) if noise is None else noise
         mean, var = np.empty(len(origins)), np.empty(len(origins))
-        for i, (means, loadings, cholesky) in enumerate(self._ahead(y, origins, 1)):
+        for i, (means, loadings, cholesky) in enumerate(self._ahead(y, origins, 1, noise)):
             mean[i] = self.weights @ means[:, 0]
-            known = self.variance * (1.0 + (_factor(loadings, cholesky) ** 2).sum(axis=(1, 2)))
+            own = noise[origins[i]] ** 2
+            known = self.variance * (own + (_factor(loadings, cholesky) ** 2).sum(axis=(1, 2)))
             var[i] = self.weights @ (known + (means[:, 0] - mean[i]) ** 2)
         return mean, var
 
-    def sample(self, y: Array, steps: int, n_samples: int, random_state: RandomState) -> Array:
+    def sample(
+        self,
+        y: Array,
+        steps: int,
+        n_samples: int,
+        random_state: RandomState,
+        noise: Array | None = None,
+    ) -> Array:
         """Sample paths (n_samples, h) after a series, each of one node and one start."""
-        rng = generator(random_state)
-        means, factor, psi = self._from_end(y, steps)
+        rng, noise = generator(random_state), np.ones(len(y) + steps) if noise is None else noise
+        means, factor, psi = self._from_end(y, steps, noise)
         node = rng.choice(len(self.weights), size=n_samples, p=self.weights)
         start = rng.standard_normal((n_samples, factor.shape[2]))
-        noise = rng.standard_normal((steps, n_samples)).T  # step by step, whatever their number
+        draws = rng.standard_normal((steps, n_samples)).T  # step by step, whatever their number
+        draws = draws * noise[len(y) : len(y) + steps]
         paths = np.empty((n_samples, steps))
         for k in np.unique(node):
             at = node == k
-            error = start[at] @ factor[k].T + noise[at] @ toeplitz(psi[k], np.zeros(steps)).T
+            error = start[at] @ factor[k].T + draws[at] @ toeplitz(psi[k], np.zeros(steps)).T
             paths[at] = means[k] + np.sqrt(self.variance[k]) * error
         return paths
 
-    def _from_end(self, y: Array, steps: int) -> tuple[Array, Array, Array]:
+    def _from_end(self, y: Array, steps: int, noise: Array) -> tuple[Array, Array, Array]:
         """Means (K, h), factors (K, h, C - 1) of what the start adds over s^2, and psi (K, h).
 
         Psi are the weights of an innovation in the values 0, 1, ... steps later.
         """
-        means, loadings, cholesky = next(self._ahead(y, [len(y)], steps))
+        means, loadings, cholesky = next(self._ahead(y, [len(y)], steps, noise))
         nodes, later = self.nodes, np.arange(1, steps)
         sums = np.cumsum(nodes.phi[:, None] ** later, axis=1)
         psi = nodes.alpha[:, None] + nodes.beta[:, None] * sums
@@ -181,13 +205,14 @@ class Smoothing:
         return means, _factor(loadings, cholesky), np.hstack([np.ones((len(psi), 1)), psi])
 
     def _ahead(
-        self, y: Array, origins: Sequence[int], steps: int
+        self, y: Array, origins: Sequence[int], steps: int, noise: Array | None
     ) -> Iterator[tuple[Array, Array, Array]]:
         """Means (K, h), loadings (h, K, C) of the unknowns and factors of their precisions."""
         nodes, (m, q) = self.nodes, _season(self.period)
         # so many entries of the normal equations of the origins are solved at once
         most = 1 + 2**20 // (len(nodes.alpha) * (3 + m + q) ** 2)
-        states = _filtered(nodes, self.period, y, origins)
+        noise = np.ones(len(y)) if noise is None else noise
+        states = _filtered(nodes, self.period, y, origins, noise)
         while some := list(islice(states, most)):
             level, trend, season, gram = map(np.stack, list(zip(*some, strict=True))[:4])
             _, cholesky, start, _ = _solved(gram, self.period, nodes)
@@ -247,7 +272,9 @@ def _waves(period: int, times: Positions) -> Array:
     return np.concatenate([np.cos(angles), np.sin(angles)], axis=-1)
 
 
-def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> Iterator[_State]:
+def _filtered(
+    nodes: Nodes, period: int, y: Array, origins: Sequence[int], noise: Array
+) -> Iterator[_State]:
     """The filter at each origin."""
     K, (m, q) = len(nodes.alpha), _season(period)
     missing = np.isnan(y)
@@ -268,7 +295,7 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
     start = 0
     for t in range(max(origins) + 1):
         if t in wanted or t - start == _BLOCK:
-            block = np.moveaxis(rows[: t - start], 0, 1)
+            block = np.moveaxis(rows[: t - start] / noise[start:t, None, None], 0, 1)
             gram, start = gram + np.swapaxes(block, 1, 2) @ block, t
             if t in wanted:
                 yield _State(level.copy(), trend.copy(), season.copy(), gram, t)
@@ -281,7 +308,7 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
             innovation[:] = 0.0
             if m:
                 innovation = np.zeros((K, C))
-                innovation[:, ends[t] - 1] = 1.0
+                innovation[:, ends[t] - 1] = noise[t]
         else:
             np.subtract(targets[t], level + season[t % m] if m else level, out=innovation)
         state += gains * innovation
@@ -290,7 +317,8 @@ def _filtered(nodes: Nodes, period: int, y: Array, origins: Sequence[int]) -> It
         elif missing[t]:
             own = slice(ends[t] - 2, ends[t])
             level[:, own], trend[:, own] = _two_of_three(
-                np.hstack([level[:, own], alpha]), np.hstack([trend[:, own], beta])
+                np.hstack([level[:, own], noise[t] * alpha]),
+                np.hstack([trend[:, own], noise[t] * beta]),
             )
 
 
@@ -342,8 +370,18 @@ def _solved(gram: Array, period: int, nodes: Nodes) -> tuple[Array, Array, Array
     return precisions, cholesky, mean, squares
 
 
-def _log_ahead(nodes: Nodes, period: int, y: Array, start: Array) -> Array:
+def _log_ahead(nodes: Nodes, period: int, y: Array, start: Array, noise: Array) -> Array:
     r"""Mean :math:`\tfrac1m \sum_{j=1}^m \log S_j`, (K,), of errors j steps ahead; 24 at most."""
+    logs, least = [], _ROUNDOFF * np.nanmean((y - y[0]) ** 2) + np.finfo(np.float64).tiny
+    steps = min(period, _MOST_STATES, len(y) - 1)
+    for j, errors in enumerate(islice(_errors_ahead(nodes, period, y, start), steps)):
+        relative = errors / noise[j : len(y), None]
+        logs.append(np.log(np.nanmean(relative**2, axis=0) + least))
+    return np.asarray(np.mean(logs, axis=0))
+
+
+def _errors_ahead(nodes: Nodes, period: int, y: Array, start: Array) -> Iterator[Array]:
+    """Errors (n - j, K) of the values from y_j on, j = 0, 1, ... steps after the next one."""
     K = len(nodes.alpha)
     n = len(y)
     values = y - y[0]
@@ -365,13 +403,10 @@ def _log_ahead(nodes: Nodes, period: int, y: Array, start: Array) -> Array:
             trend = trend + nodes.beta * innovation
             if m:
                 season[t % m] += nodes.gamma * innovation
-    damping, logs = np.zeros(K), []
-    least = _ROUNDOFF * np.nanmean(values**2) + np.finfo(np.float64).tiny
-    for j in range(min(period, _MOST_STATES, n - 1)):
+    damping = np.zeros(K)
+    for j in range(n):
         damping = damping + nodes.phi ** (j + 1)
-        ahead = levels[: n - j] + trends[: n - j] * damping + seasons[j:]
-        logs.append(np.log(np.nanmean((values[j:, None] - ahead) ** 2, axis=0) + least))
-    return np.asarray(np.mean(logs, axis=0))
+        yield values[j:, None] - levels[: n - j] - trends[: n - j] * damping - seasons[j:]
 
 
 def _factor(loadings: Array, cholesky: Array) -> Array:

@@ -12,6 +12,7 @@ from forecast_unc.forecasting.models.effects import (
     Effects,
     ExogEffects,
 )
+from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.series.history import History
 from forecast_unc.series.rows import CompleteRows
 
@@ -23,12 +24,18 @@ class TrainingSeries:
     """A history, and what models of it share: each found once."""
 
     def __init__(
-        self, history: History, periods: tuple[int, ...] = (), rows: CompleteRows | None = None
+        self,
+        history: History,
+        periods: tuple[int, ...] = (),
+        noise_periods: tuple[int, ...] = (),
+        rows: CompleteRows | None = None,
     ) -> None:
         self.history = history
         self.periods = periods  # seasonal, which effects are told apart from
+        self.noise_periods = noise_periods  # seasons between whose steps the noise may differ
         self.rows = CompleteRows(history.y) if rows is None else rows
         self._transforms: dict[tuple[str | None, float], PowerTransform] = {}
+        self._noise: dict[PowerTransform, SeasonalNoise | None] = {}
         self._calendar: dict[tuple[PowerTransform, tuple[str, ...]], CalendarEffects] = {}
         self._exog: dict[tuple[PowerTransform, tuple[str, ...], int], ExogEffects] = {}
 
@@ -38,6 +45,13 @@ class TrainingSeries:
         if key not in self._transforms:
             self._transforms[key] = fitted_transform(kind, lower, self.history)
         return self._transforms[key]
+
+    def seasonal_noise(self, transform: PowerTransform) -> SeasonalNoise | None:
+        """What the noise of steps of the season differs by, on the scale of a transform."""
+        if transform not in self._noise:
+            levels, index = transform.forward(self.history.y), self.history.index
+            self._noise[transform] = SeasonalNoise.learn(levels, index, self.noise_periods)
+        return self._noise[transform]
 
     def effects(
         self, transform: PowerTransform, words: tuple[str, ...], exog_lags: int | None = None

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from forecast_unc._threads import blas_threads
-from forecast_unc._typing import Array, Flags, Positions
+from forecast_unc._typing import Array, Flags, Positions, Times
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.prediction import PastSteps, Prediction
 from forecast_unc.forecasting.models.base import FittedModel
@@ -117,13 +117,21 @@ class RollingSpreads(NamedTuple):
     median: Array
     width: Array  # 0 beyond the end of a forecast
     past_median: Array  # (m, k, h); NaN where there is none
-    past_width: Array  # that of now, times the slope of the transform there over that here
+    past_width: Array
+    """That of now with the noise of the time there, times the slope of the transform there over
+    that here."""
 
 
 def rolling_spreads(
-    rolling: Rolling, members: Sequence[Prediction | None], steps: int
+    rolling: Rolling, members: Sequence[Prediction | None], index: Times
 ) -> RollingSpreads:
-    """What predictions of now say of those from the origins inside; None: a model without one."""
+    """What predictions of now say of those from the origins inside; None: a model without one.
+
+    `index`: the times (h,) of their steps.
+    """
+    steps, history = len(index), rolling.models[0].history
+    times = rolling.origins[:, None] + np.arange(steps)
+    times = np.minimum(times, len(history.y) - 1)
     now = np.zeros((2, len(members), steps))
     past = np.full((2, len(members), len(rolling.origins), steps), np.nan)
     for number, (model, member) in enumerate(zip(rolling.models, members, strict=True)):
@@ -136,6 +144,12 @@ def rolling_spreads(
         # No scale where Box-Cox ends, at y = 0.
         in_levels = np.divide(width, slope, out=np.zeros(n), where=slope > 0.0)
         past[0, number], slopes = rolling.forecasts(number, steps)
+        own = model.noise_std(index[:n])
+        if own is not None:
+            there = np.asarray(model.noise_std(history.index))[times[:, :n]]
+            # no more of a width is noise of its own time than all
+            share = np.divide(own, in_levels, out=np.ones(n), where=in_levels > own)
+            in_levels = in_levels * np.sqrt(1.0 - share**2 * (1.0 - (there / own) ** 2))
         past[1, number, :, :n] = slopes[:, :n] * in_levels
     return RollingSpreads(*now, *past)
 

@@ -16,6 +16,8 @@ values are few, and bands that are narrow beside the series' own spread are too 
 than others.
 """
 
+from __future__ import annotations
+
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from forecast_unc._checks import refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Times
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.marginals import error_scores, error_sizes
 from forecast_unc.forecasting.pool.backcast import Rolling, recent_means, rolling_spreads
@@ -57,7 +59,7 @@ class Errors(NamedTuple):
     level: Array  # (h,), log of the variance of the series over the square of that unit
     n_values: int  # from the first origin on
 
-    def first(self, steps: int | None) -> "Errors":
+    def first(self, steps: int | None) -> Errors:
         """Errors of the first steps; None for all."""
         return self._replace(z=self.z[:, :steps], level=self.level[:steps])
 
@@ -78,16 +80,17 @@ class Calibration(NamedTuple):
 
 def rolling_errors(
     rolling: Rolling,
+    index: Times,
     members: Predictions,
     shares: Array,
     disagreement: bool = False,
 ) -> Errors:
-    """Errors of an average by shares (k, h), from origins inside the history of its models.
+    """Errors of an average by shares (k, h) at times, from origins inside the models' history.
 
     Widths there are those of the members, times the slope of the transform there over that here.
     """
     y, h = rolling.models[0].history.y, shares.shape[1]
-    medians, widths, values, scales = rolling_spreads(rolling, members, h)
+    medians, widths, values, scales = rolling_spreads(rolling, members, index[:h])
     good = (shares[:, None] > 0) & np.isfinite(values) & (scales > 0.0) & np.isfinite(scales)
     inside = np.where(good, shares[:, None], 0.0)
     center, unit = _average(values, scales, inside, disagreement)

@@ -96,7 +96,7 @@ class Ensemble:
         specifications, rules, rows = choice
         earlier_models = () if earlier is None else earlier.models
         observed = history.to_last_value()
-        series = TrainingSeries(observed, rules.periods, rows)
+        series = TrainingSeries(observed, rules.periods, rules.noise_periods, rows)
 
         def fitted(specification: MemberSpecification) -> FittedModel:
             return MODELS[type(specification)].fit(specification, series, earlier_models)
@@ -224,7 +224,7 @@ class Ensemble:
         # naive is cheap, and of any regressor: weights and errors do not depend on the method
         step = Ahead(last.index, last.exog, None)
         averaged, ahead, _ = before._averaged(step, Method("naive"))
-        score_factors = weights_by_step(self.rolling, averaged.members)
+        score_factors = weights_by_step(self.rolling, step.index, averaged.members)
         bands = before._bands(averaged, ahead, 1, most=1) if calibrate else None
         return score_factors, bands
 
@@ -234,7 +234,9 @@ class Ensemble:
         """Calibration of predictions by errors of so many steps inside the series."""
         known = self._from_known(averaged, ahead)
         apart = self.rules.averaging.disagreement
-        errors = rolling_errors(self.rolling, known.members, known.shares, apart).first(most)
+        errors = rolling_errors(
+            self.rolling, ahead.index, known.members, known.shares, apart
+        ).first(most)
         if self.rules.calibrate == "conformal":
             return partial(conformal, errors=errors)
         found = calibration(errors, known.reference.joint, correlated)
@@ -278,7 +280,7 @@ class Ensemble:
             # one model alone has no weights, and is asked for no more steps than it has to give
             can_look_ahead=known_ahead and (needs_exact or steps >= look_ahead),
             change_widths=own_changes(self.history.y, len(ahead.index)) if several else None,
-            score_factors=partial(weights_by_scores, self.rolling),
+            score_factors=partial(weights_by_scores, self.rolling, ahead.index),
         )
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
         return averaged, ahead, look_ahead if known_ahead else 2
@@ -336,6 +338,16 @@ class Ensemble:
         # 40 % it would be -.7, 1.0, and below 10 % +.4, .1.
         counted = all(isinstance(model, CountModel) for model in self.models)
         return max(self.at_bounds) > MANY_ZEROS and not counted
+
+    def noise_named(self) -> list[Note]:
+        """That the noise differs between the steps of a season, if it does."""
+        found = [one.seasonal_noise for one in self.models if one.seasonal_noise is not None]
+        if not found:
+            return []
+        sizes = found[0].at(self.history.index)
+        steps = " and ".join(map(str, found[0].periods))
+        apart = f"between {sizes.min():.2g} and {sizes.max():.2g} times its root mean square"
+        return [Note("noise", f"noise: it differs between the {steps} steps of a season, {apart}")]
 
     def bend_named(self) -> list[Note]:
         """Line on the evidence of a nonlinear function, where it chose models."""

@@ -1,0 +1,280 @@
+"""Noise that differs between rows and steps of a season, against dense normal algebra."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from numpy.testing import assert_allclose
+from scipy.optimize import check_grad
+from scipy.stats import multivariate_normal
+
+from forecast_unc import Forecaster, GPRegressor, LinearRegressor, RVMRegressor, load_model
+from forecast_unc.errors import ArgumentError
+from forecast_unc.forecasting.horizon.gaussian import propagate
+from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel
+from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
+from forecast_unc.forecasting.pool.backcast import rolling_spreads
+from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
+from tests.recursions import IDENTITY, past_of
+
+WEEK = np.array([0.4, 0.4, 0.5, 0.5, 1.0, 2.0, 1.5])
+
+
+def rows(n=30, d=2, seed=0):
+    rng = np.random.default_rng(seed)
+    noise = rng.uniform(0.3, 2.0, n)
+    X = rng.normal(size=(n, d))
+    return X, X @ np.arange(1.0, d + 1.0) + 0.5 * noise * rng.normal(size=n), noise
+
+
+def days(index):
+    """Places in `WEEK`."""
+    return ((index - pd.Timestamp("2000-01-01")) // pd.Timedelta(1, "D") % 7).to_numpy()
+
+
+def week(n=280, seed=0):
+    """Days whose noise is that of their weekday."""
+    rng = np.random.default_rng(seed)
+    index = pd.date_range("2024-01-01", periods=n)
+    place = days(index)
+    level = 50.0 + 5.0 * np.sin(2 * np.pi * place / 7)
+    return pd.Series(level + WEEK[place] * rng.normal(size=n), index), place
+
+
+# Regressors that are told the noise of their rows
+
+
+def test_a_linear_model_is_the_bayesian_regression_of_its_rows():
+    X, y, noise = rows()
+    model = LinearRegressor(bias="shrunk").fit(X, y, relative_noise=noise)
+    scale, offset = X.std(axis=0), X.mean(axis=0)
+    Z = np.column_stack([(X - offset) / scale, np.ones(len(y))])
+    prior = np.diag(model.precisions_[[0, 0, 1]])
+    A = Z.T @ (Z / noise[:, None] ** 2) + prior
+    weights = np.linalg.solve(A, Z.T @ (y / noise**2))
+    assert_allclose(model.coef_, weights[:-1] / scale, rtol=1e-9)
+    C = np.diag(noise**2) + Z @ np.linalg.inv(prior) @ Z.T
+    square = y @ np.linalg.solve(C, y)
+    assert_allclose(model.noise_std_**2, square / (len(y) - 2), rtol=1e-9)
+    x = np.array([[0.3, -0.7]])
+    z = np.append((x[0] - offset) / scale, 1.0)
+    var = model.noise_std_**2 * (1.0 + z @ np.linalg.solve(A, z))
+    assert_allclose(model.predict(x, return_std=True)[1] ** 2, var, rtol=1e-9)
+    # relative to a multiple of C the evidence changes by what the density of y does
+    other = LinearRegressor(bias="shrunk").fit(X, y, relative_noise=3.0 * noise)
+    assert_allclose(other.noise_std_, model.noise_std_ / 3.0, rtol=1e-2)
+
+
+def test_the_evidence_of_a_process_is_that_of_its_rows():
+    X, y, noise = rows()
+    evidence = GaussianProcessEvidence(X, y, True, errors=noise)
+    at = np.array([0.2, -0.1, 0.3, -0.4, -0.8])
+
+    def value(theta):
+        l, (a, tau, s) = np.exp(theta[:2]), np.exp(theta[2:])
+        return evidence(l, a, tau, s)
+
+    l, (a, tau, s) = np.exp(at[:2]), np.exp(at[2:])
+    squares = (((X[:, None] - X) / l) ** 2).sum(axis=2)
+    K = a**2 * np.exp(-0.5 * squares) + tau**2 * X @ X.T + 1.0 + np.diag((s * noise) ** 2)
+    assert_allclose(value(at)[0], -multivariate_normal(np.zeros(len(y)), K).logpdf(y), rtol=1e-9)
+    assert check_grad(lambda t: value(t)[0], lambda t: value(t)[1], at) < 1e-4
+
+
+def test_the_posterior_of_a_process_is_that_of_its_rows():
+    X, y, noise = rows()
+    model = GPRegressor(linear=False, lengthscales=1.5, noise_std=0.5).fit(
+        X[:25], y[:25], relative_noise=noise[:25]
+    )
+    gone_on = model.condition(X, y, relative_noise=noise)
+    squares = (((X[:, None] - X) / 1.5) ** 2).sum(axis=2)
+    K = model.amplitude_**2 * np.exp(-0.5 * squares)
+    new = np.array([[0.1, 0.2]])
+    k = model.amplitude_**2 * np.exp(-0.5 * (((X - new) / 1.5) ** 2).sum(axis=1))
+    for fitted, n in ((model, 25), (gone_on, 30)):
+        C = K[:n, :n] + np.diag((0.5 * noise[:n]) ** 2)
+        mean, std = fitted.predict(new, return_std=True)
+        var = model.amplitude_**2 + 0.25 - k[:n] @ np.linalg.solve(C, k[:n])
+        center = fitted.posterior_.output_offset
+        assert_allclose(mean, center + k[:n] @ np.linalg.solve(C, y[:n] - center), rtol=1e-8)
+        assert_allclose(std**2, var, rtol=1e-8)
+
+
+@pytest.mark.parametrize("model", [LinearRegressor(), GPRegressor(lengthscales=1.0, noise_std=0.3)])
+def test_leading_means_are_those_of_the_first_rows(model):
+    X, y, noise = rows()
+    model.fit(X, y, relative_noise=noise)
+    new = X[[0, 5]] + 0.1
+    means = model.leading_means(X, y, [12, 25], relative_noise=noise)(new)
+    for mean, x, n in zip(means, new, (12, 25), strict=True):
+        own = model.condition(X[:n], y[:n], relative_noise=noise[:n])
+        assert_allclose(mean, own.predict(x[None])[0], rtol=1e-8)
+
+
+@pytest.mark.parametrize("model", [LinearRegressor(), GPRegressor()])
+@pytest.mark.parametrize("noise", [np.ones(29), np.zeros(30), np.full(30, np.nan), "much"])
+def test_noise_that_is_none_is_refused(model, noise):
+    X, y, _ = rows()
+    with pytest.raises(ArgumentError) as refused:
+        model.fit(X, y, relative_noise=noise)
+    assert refused.value.argument == "relative_noise"
+    assert refused.value.rule == "be 30 positive numbers, one a row"
+
+
+def test_noise_of_rows_and_of_inputs_do_not_go_together():
+    X, y, noise = rows()
+    with pytest.raises(ArgumentError) as refused:
+        GPRegressor(noisy_inputs="nigp").fit(X, y, relative_noise=noise)
+    assert refused.value.argument == "relative_noise"
+    assert not GPRegressor(noisy_inputs="nigp").takes_noise
+    assert not RVMRegressor().takes_noise
+
+
+# The recursion
+
+
+@pytest.mark.parametrize("kind", ["exact", "taylor", "mixture", "monte_carlo", "naive"])
+def test_each_step_adds_its_own_noise(kind):
+    """Of a linear model whose weights are all but known: y_t = .7 y_(t-1) + r_t e_t."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 1))
+    posterior = LinearRegressor().fit(X, 0.7 * X[:, 0] + 0.5 * rng.normal(size=4000)).posterior_
+    a, var = posterior.weights[0], posterior.noise_var
+    noise = np.array([1.0, 3.0, 0.2, 1.0, 2.0])
+    M = np.linalg.inv(np.eye(5) - a * np.eye(5, k=-1))
+    expected = M @ np.diag(var * noise**2) @ M.T
+    future = Future(np.empty((5, 0)), noise=noise)
+    model = OneStepModel(posterior, (1,), IDENTITY)
+    joint = propagate(model, past_of([0.1, 0.2]), future, Method(kind, True, 20_000, 0))
+    if kind == "naive":
+        expected = np.diag(var * noise**2)
+    size = np.sqrt(np.diag(expected))
+    error = (joint.cov - expected) / np.outer(size, size)
+    assert np.abs(error).max() < {"monte_carlo": 0.04, "mixture": 0.08}.get(kind, 0.02)
+    parts = joint.parts()
+    assert_allclose(np.diag(parts["noise"]), var * noise**2, rtol=1e-12)
+    assert_allclose(sum(parts.values()), joint.cov, atol=0.08 * size.max() ** 2)
+
+
+@pytest.mark.parametrize("kind", ["exact", "monte_carlo"])
+def test_a_gap_is_passed_with_its_own_noise(kind):
+    """A value before a gap of one step: its variance is that of two, the first one's own."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, 1))
+    posterior = LinearRegressor().fit(X, 0.7 * X[:, 0] + 0.5 * rng.normal(size=4000)).posterior_
+    a, var = posterior.weights[0], posterior.noise_var
+    past = past_of([0.1, 0.2, np.nan])._replace(noise=np.array([1.0, 1.0, 4.0]))
+    future = Future(np.empty((1, 0)), noise=np.array([0.5]))
+    model = OneStepModel(posterior, (1,), IDENTITY)
+    joint = propagate(model, past, future, Method(kind, True, 20_000, 0))
+    assert_allclose(joint.cov[0, 0], var * (0.25 + a**2 * 16.0), rtol=0.05)
+
+
+# What is learned of a season
+
+
+def test_the_test_has_its_level():
+    """Of residuals that do not differ, with tails and with volatility, 5 % are found to."""
+    index = pd.date_range("2024-01-01", periods=280)
+    rng = np.random.default_rng(0)
+    found = {}
+    for name in ("normal", "tails", "volatile"):
+        draws = rng.normal(size=(300, 280)) if name != "tails" else rng.standard_t(4, (300, 280))
+        if name == "volatile":
+            slow = np.cumsum(rng.normal(size=(300, 280)), axis=1)
+            draws *= np.exp(0.1 * slow)
+        each = [SeasonalNoise.of(np.abs(e), np.arange(280), index, (7,)) for e in draws]
+        found[name] = np.mean([one is not None for one in each])
+    assert all(share < 0.1 for share in found.values()), found
+    assert found["normal"] > 0.02
+
+
+@pytest.mark.parametrize("n", [70, 280, 2800])
+def test_sizes_of_a_week_are_found_and_shrunk(n):
+    y, place = week(n, seed=1)
+    noise = SeasonalNoise.learn(y.to_numpy(), y.index, (7,))
+    (sizes,) = noise.sizes
+    truth = np.log(WEEK / np.sqrt(np.mean(WEEK**2)))
+    error = np.log(sizes) - truth
+    assert np.sqrt(np.mean(error**2)) < 2.5 * np.sqrt(0.57 / (n / 7))
+    assert_allclose(np.mean(noise.at(y.index)[place.argmin() :] ** 2), 1.0, rtol=0.2)
+
+
+def test_a_short_day_is_one_of_the_week():
+    """Hours: a factor of the day, and one of the week where it has more to say."""
+    rng = np.random.default_rng(2)
+    index = pd.date_range("2024-01-01", periods=24 * 7 * 10, freq="h")
+    size = np.where(index.hour < 6, 0.2, 1.0) * np.where(index.day_of_week > 4, 0.3, 1.0)
+    noise = SeasonalNoise.learn(10.0 + size * rng.normal(size=len(index)), index, (24, 168))
+    found = noise.at(index)
+    assert noise.periods == (24, 168)
+    assert np.std(np.log(found / size)) < 0.2
+
+
+def test_too_few_cycles_or_none_say_nothing():
+    y, _ = week(27)
+    assert SeasonalNoise.learn(y.to_numpy(), y.index, (7,)) is None
+    assert SeasonalNoise.learn(y.to_numpy(), y.index, ()) is None
+    index = pd.date_range("2024-01-01", periods=70)
+    assert SeasonalNoise.of(np.zeros(70), np.arange(70), index, (7,)) is None
+    assert SeasonalNoise.learn(np.arange(70.0), index, (7,)) is None
+
+
+# Forecasts
+
+
+@pytest.fixture(scope="module")
+def quiet():
+    y, _ = week(280, seed=3)
+    return y, Forecaster(seasonal_period=7).fit(y)
+
+
+def test_the_bands_of_a_quiet_day_are_narrow(quiet):
+    ahead = quiet[1].forecast(14)
+    widths = np.diff(ahead.interval(0.8).to_numpy())[:, 0]
+    ratio = widths / WEEK[days(ahead.index)]
+    assert ratio.max() / ratio.min() < 2.0  # of one noise for all 5
+    noise = np.sqrt(ahead.decompose()["noise"])
+    assert noise.max() / noise.min() > 2.5
+
+
+def test_all_members_have_it(quiet):
+    assert all(one.seasonal_noise is not None for one in quiet[1].models_)
+
+
+def test_a_saved_model_has_its_noise(quiet, tmp_path):
+    _, model = quiet
+    model.save(tmp_path / "model.npz")
+    again = load_model(tmp_path / "model.npz")
+    pd.testing.assert_frame_equal(
+        again.forecast(9).interval(0.8), model.forecast(9).interval(0.8), rtol=1e-9
+    )
+
+
+def test_steps_of_another_series_have_the_noise_of_their_day(quiet):
+    y, model = quiet
+    later = model.apply(y[:-3])
+    widths = [np.diff(one.forecast(7).interval(0.8).to_numpy())[:, 0] for one in (model, later)]
+    assert_allclose(widths[0][:4], widths[1][3:], rtol=0.25)
+
+
+def test_widths_of_earlier_origins_are_those_of_their_day(quiet):
+    _, model = quiet
+    ensemble = model.ensemble_
+    ahead = ensemble.history.future(7)
+    predictions = [one.predict(ahead, Method()) for one in ensemble.models]
+    spreads = rolling_spreads(ensemble.rolling, predictions, ahead.index)
+    history = ensemble.history
+    in_levels = [i for i, one in enumerate(ensemble.models) if one.transform.power is None]
+    assert len(in_levels) > 1
+    for number in in_levels:
+        one = ensemble.models[number]
+        own = one.noise_std(ahead.index)
+        there = one.noise_std(history.index)[ensemble.rolling.origins]
+        var = spreads.width[number, 0] ** 2 - own[0] ** 2 + there**2
+        assert_allclose(spreads.past_width[number, :, 0] ** 2, var, rtol=1e-6)
+
+
+def test_fitted_bands_are_those_of_their_day(quiet):
+    std = quiet[1].fitted().std
+    by_day = std.groupby(days(std.index)).mean()
+    assert by_day.max() / by_day.min() > 2.5

@@ -200,3 +200,17 @@ def test_a_short_series_that_recurs_has_an_autoregression(n, lags):
     linear = [one for one in candidates(y, ()) if one.model == "linear"]
     assert [one.lags for one in linear] == [tuple(range(1, lags + 1))]
     assert not any(one.model == "linear" for one in candidates(rng.normal(size=n).cumsum(), ()))
+
+
+@pytest.mark.parametrize(("share", "expected"), [(0.0, "log"), (0.1, "sqrt"), (0.6, None)])
+def test_the_square_root_stands_where_some_values_are_zero(rng, share, expected):
+    y = rng.gamma(2.0, 10.0, 400)
+    y[: int(share * 400)] = 0.0
+    transforms = {one.transform for one in candidates(y, (7,))}
+    assert transforms == {None, expected}
+
+
+def test_zeros_of_closures_leave_the_values_as_they_are(rng):
+    y = rng.normal(100.0, 10.0, 400)
+    y[::100] = 0.0
+    assert {one.transform for one in candidates(y, (7,))} == {None}

@@ -278,3 +278,10 @@ def test_fitted_bands_are_those_of_their_day(quiet):
     std = quiet[1].fitted().std
     by_day = std.groupby(days(std.index)).mean()
     assert by_day.max() / by_day.min() > 2.5
+
+
+def test_days_of_a_year_have_no_noise_of_their_own(rng):
+    """Holidays that the year's waves do not follow would be noise, and count for less."""
+    index = pd.date_range("2010-01-01", periods=8 * 365)
+    y = 100.0 + 5.0 * rng.normal(size=len(index)) - 40.0 * (index.day_of_year > 358)
+    assert SeasonalNoise.learn(y, index, (7, 365)) is None

@@ -20,7 +20,7 @@ import numpy as np
 from scipy.special import fdtrc
 
 from forecast_unc._typing import Array, Positions, Times
-from forecast_unc.series.calendar import calendar_inputs, season_steps
+from forecast_unc.series.calendar import calendar_inputs, in_profile, season_steps
 from forecast_unc.series.rows import lag_embedding
 
 # Values of each step of the season that its noise is learned from, at least, and values at most.
@@ -44,9 +44,13 @@ class SeasonalNoise:
 
     @classmethod
     def learn(cls, levels: Array, index: Times, periods: tuple[int, ...]) -> Self | None:
-        """That of levels (n,), NaN where missing; None if no season has a noise of its own."""
-        known = np.count_nonzero(~np.isnan(levels))
-        periods = tuple(period for period in sorted(periods) if known >= _FEWEST * period)
+        """That of levels (n,), NaN where missing; None if no season has a noise of its own.
+
+        Of a season without an effect for each step, a year of days, what is left of its holidays
+        would be noise: with it errors of a daily consumption in December were 1.6 times as large.
+        """
+        most = min(int(np.count_nonzero(~np.isnan(levels))) // _FEWEST, in_profile(periods))
+        periods = tuple(period for period in sorted(periods) if period <= most)
         if not periods:
             return None
         levels, index = levels[-_MOST:], index[-_MOST:]

@@ -186,6 +186,19 @@ def test_the_zero_of_a_regressor_changes_no_effect(price, std, effect):
     np.testing.assert_allclose(*(np.array(one, dtype=float) for one in stds), rtol=0.05)
 
 
+@pytest.mark.parametrize("unit", [1e-3, 1e7])
+def test_the_unit_of_a_regressor_is_that_of_its_effect(unit):
+    """In thousandths one unit was a thousand stds away, and a logarithm's effect 1.5e33."""
+    rng, index = np.random.default_rng(0), pd.period_range("2018-01", periods=96, freq="M")
+    x = rng.normal(size=96)
+    y = pd.Series(100.0 * np.exp(0.04 * x + 0.05 * rng.normal(size=96)), index)
+    one, other = (
+        Forecaster().fit(y, pd.DataFrame({"x": x * own}, index)).effects() for own in (1.0, unit)
+    )
+    assert one["effect"].item() == pytest.approx(4.0, rel=0.2)
+    np.testing.assert_allclose(other * unit, one, rtol=0.02)
+
+
 def test_an_effect_is_that_on_a_usual_value(y, exog):
     """Not on the last one, which a promotion may have raised."""
     x = exog[:N]

@@ -341,9 +341,11 @@ class Forecaster(Scored, Arguments):
     def effects(self, coverage: float = 0.9) -> pd.DataFrame:
         """Return how much a value changes with one unit more of each regressor.
 
-        An association in the past, not a cause, with the other inputs at their last values. Members
-        count by their weight in a forecast of one step, those without regressors as 0; the interval
-        is that of a normal distribution with the members' variance and disagreement.
+        An association in the past, not a cause, with the other inputs at their last values. Where
+        the function bends, it is the mean over a step of one standard deviation of the regressor,
+        or from one to the other of two values. Members count by their weight in a forecast of one
+        step, those without regressors as 0; the interval is that of a normal distribution with the
+        members' variance and disagreement.
 
         Parameters
         ----------
@@ -372,7 +374,7 @@ class Forecaster(Scored, Arguments):
         ]
         if not names:
             raise refusal("exog", "be given to `fit` for effects", "none", "Fit with regressors.")
-        mean, std = ensemble.effects(len(names))
+        mean, std = ensemble.effects(len(lags))
         never = np.tile(np.ptp(self.history_.exog, axis=0) == 0.0, len(lags))
         mean[never | ((mean == 0.0) & (std == 0.0))] = np.nan
         reach = -ndtri(0.5 * (1.0 - coverage)) * std

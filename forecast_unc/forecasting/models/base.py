@@ -129,9 +129,9 @@ class FittedModel(ABC):
         """Units of y in one of what was learned, at the median of the series."""
         return float(self.transform.slope(self.transform.forward(np.nanmedian(self.history.y))))
 
-    def effects(self, k: int, at: float) -> tuple[Array, Array]:
-        """Mean and variance (k,) of the change of a value `at` for one unit of a regressor."""
-        return np.zeros(k), np.zeros(k)
+    def effects(self, steps: Array, at: float) -> tuple[Array, Array]:
+        """Mean and variance (k,) of the change of a value `at` for a step of each regressor."""
+        return np.zeros_like(steps), np.zeros_like(steps)
 
     def _in_units(self, at: float, change: Array, std: Array) -> tuple[Array, Array]:
         """What a change of the level (k,), and its std, are in a value; std by the slope there."""

@@ -294,14 +294,14 @@ class LaggedModel(FittedModel):
         levels, stds = interpolated(self.past.levels), np.zeros_like(self.past.stds)
         return replace(self, past=self.past._replace(levels=levels, stds=stds))
 
-    def effects(self, k: int, at: float) -> tuple[Array, Array]:
-        """Mean and variance (k,) of the change of a value `at` for one unit of each regressor."""
+    def effects(self, steps: Array, at: float) -> tuple[Array, Array]:
+        """Mean and variance (k,) of the change of a value `at` for a step of each regressor."""
         start = self.from_known()
         posterior = self.one_step.posterior
         p = self.depth
         row = Trajectory(self.one_step, start.past.levels[-p:], 1).inputs(start.past.exog[-1])
         first = len(self.specification.lags)
-        X = np.vstack([row, row + np.eye(len(row))[first : first + k]])
+        X = np.vstack([row, row + steps[:, None] * np.eye(len(row))[first : first + len(steps)]])
         mean, cov = posterior.mean(X), posterior.covariance(X)
         var = cov[0, 0] + cov.diagonal()[1:] - 2.0 * cov[0, 1:]
         scale = self.differencing.scale

@@ -130,12 +130,12 @@ class SmoothingModel(FittedModel):
         method = Method("monte_carlo", True, n_samples, random_state)
         return sampled_levels(self.level_joint(ahead, method), self.transform)
 
-    def effects(self, k: int, at: float) -> tuple[Array, Array]:
-        """Mean and variance (k,) of the change of a value `at` for one unit of each regressor."""
+    def effects(self, steps: Array, at: float) -> tuple[Array, Array]:
+        """Mean and variance (k,) of the change of a value `at` for a step of each regressor."""
         effects = self.taken_out.exog
         if effects.weights is None or effects.stds is None:
-            return super().effects(k, at)
-        return self._in_units(at, effects.weights, effects.stds)
+            return super().effects(steps, at)
+        return self._in_units(at, steps * effects.weights, steps * effects.stds)
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from origins inside; NaN where the value before is missing."""

@@ -306,17 +306,23 @@ class Ensemble:
         shares = start._averaged(ahead, Method("naive"))[0].shares[:, past]
         return np.asarray(shares / shares.sum())
 
-    def effects(self, k: int) -> tuple[Array, Array]:
-        """Mean and std (k,) of the change of a value for one unit of each regressor.
+    def effects(self, n_lags: int) -> tuple[Array, Array]:
+        """Mean and std (k,) of the change of a value for one unit of each regressor and lag of it.
 
-        Of the median of the last season, or of eight values: the last one may be a promotion.
+        By that for a step of one std, or between the two values of one that has no more: one unit
+        may be far from all that was seen. Of the median of the last season, or of eight values: the
+        last one may be a promotion.
         """
+        columns = self.history.exog.T
+        two = np.array([len(np.unique(column)) <= 2 for column in columns])
+        steps = np.where(two, np.ptp(columns, axis=1), columns.std(axis=1))
+        steps = np.tile(np.where(steps > 0.0, steps, 1.0), n_lags)
         shares, y = self.next_shares, self.history.y[~np.isnan(self.history.y)]
         at = float(np.median(y[-max((8, *self.rules.periods[:1])) :]))
-        found = [one.effects(k, at) for one in self.models]
+        found = [one.effects(steps, at) for one in self.models]
         means, variances = np.array(found).transpose(1, 0, 2)
         mean = shares @ means
-        return mean, np.sqrt(shares @ (variances + (means - mean) ** 2))
+        return mean / steps, np.sqrt(shares @ (variances + (means - mean) ** 2)) / steps
 
     @property
     def smoothed(self) -> list[SmoothingSpecification]:

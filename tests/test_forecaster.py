@@ -403,7 +403,7 @@ def test_updates_one_by_one_are_bayes_rule(monkeypatch, max_train):
 
 def test_updates_of_an_rvm_one_by_one_are_recursive_least_squares():
     y = autoregression(110)
-    model = Forecaster(RVMRegressor(), lags=3, differences=1).fit(y.iloc[:60])
+    model = Forecaster(RVMRegressor(prior="individual"), lags=3, differences=1).fit(y.iloc[:60])
     X, target = rows_of(model.models_[0].differencing.forward(y.to_numpy()))
     posterior = model.models_[0].regressor.posterior_
     weights, cov = posterior.weights.copy(), oracles.explicit_G(posterior)

@@ -52,7 +52,7 @@ POSTERIORS = {
     "gp": lambda rng: GPRegressor().fit(*sines(25, rng)).posterior_,
     "shrunk": lambda rng: GPRegressor(prior="shrunk").fit(*sines(8, rng)).posterior_,
     "anchored": lambda rng: GPRegressor(linear=False).fit(*sines(25, rng)).posterior_.plus_input(1),
-    "rvm": lambda rng: RVMRegressor().fit(*sines(25, rng)).posterior_,
+    "rvm": lambda rng: RVMRegressor(prior="individual").fit(*sines(25, rng)).posterior_,
     "reduced rank": lambda rng: ReducedRankGPRegressor(n_support=6).fit(*sines(40, rng)).posterior_,
     "reduced rank, standard": lambda rng: (
         ReducedRankGPRegressor(n_support=6, variance="standard").fit(*sines(40, rng)).posterior_

@@ -11,7 +11,7 @@ from sklearn.model_selection import ShuffleSplit
 
 from forecast_unc import datasets, scores
 from forecast_unc.regression.rvm.rvm import RVMRegressor, _Training
-from forecast_unc.regression.rvm.sparse_evidence import NoisePrior
+from forecast_unc.regression.rvm.sparse_evidence import NoisePrior, best_precisions
 from tests import oracles_rvm as oracles
 from tests.contract import failed_checks
 
@@ -211,6 +211,30 @@ def test_units_change_nothing(shift, y_scale, x_scale):
     assert_allclose(other_std, y_scale * std, rtol=1e-3)
 
 
+@pytest.mark.parametrize("prior", ["individual", "smooth"])
+@pytest.mark.parametrize("algorithm", ["sequential", "em", "mackay", "gradient", "subspace_em"])
+def test_every_trainer_ends_where_no_single_change_of_a_basis_gains(algorithm, prior):
+    """By the definition of sparsity and quality, of all candidates."""
+    X, y = data(n=40, seed=3)
+    rvm = RVMRegressor(algorithm=algorithm, prior=prior).fit(X, y)
+    assert rvm.converged_
+    Z, scale = (X - X.mean(axis=0)) / X.std(axis=0), y.std()
+    Phi = np.column_stack([oracles.kernel(Z, Z, rvm.lengthscales_ / X.std(axis=0)), np.ones(40)])
+    alpha, noise_var = np.full(41, np.inf), (rvm.noise_std_ / scale) ** 2
+    alpha[rvm.active_] = rvm.alpha_
+    s, q = oracles.sparsity_and_quality(Phi, (y - y.mean()) / scale, alpha, noise_var)
+    charge = 0.5 * np.log(40) if prior == "smooth" else 0.0
+    best, gain = best_precisions(s, q, noise_var / (Phi**2).sum(axis=0), charge)
+    inside = np.isfinite(alpha)
+    assert gain[~inside].max() < 1e-4
+    assert (gain[inside] > 0).all()
+    assert_allclose(alpha[inside], best[inside], rtol=1e-3)
+
+
+def test_a_budget_holds_to_the_end():
+    assert len(RVMRegressor(algorithm="subspace_em", budget=3).fit(X, Y).active_) <= 3
+
+
 def test_more_restarts_are_never_worse():
     X, y = data(n=50, noise=0.5)
     fits = [RVMRegressor(algorithm="mackay", n_restarts=k).fit(X, y) for k in (0, 1, 3)]
@@ -221,8 +245,8 @@ def test_adapted_lengthscales_ignore_an_input_without_influence():
     rng = np.random.default_rng(0)
     X = rng.uniform(-2, 2, (60, 2))
     y = np.sin(3 * X[:, 0]) + 0.05 * rng.standard_normal(60)
-    fixed = RVMRegressor().fit(X, y)
-    adapted = RVMRegressor(adapt_lengthscales=True).fit(X, y)
+    fixed = RVMRegressor(prior="individual").fit(X, y)
+    adapted = RVMRegressor(prior="individual", adapt_lengthscales=True).fit(X, y)
     assert adapted.log_evidence_ > fixed.log_evidence_ + 10
     assert adapted.lengthscales_[1] > 5 * adapted.lengthscales_[0]
 
@@ -242,7 +266,7 @@ def test_adapted_lengthscales_cut_the_error_fivefold():
     X, y, _ = lagged_mackey_glass(n, 500)
 
     def error(**settings):
-        rvm = RVMRegressor(**settings).fit(X[:n], y[:n])
+        rvm = RVMRegressor(prior="individual", **settings).fit(X[:n], y[:n])
         return np.mean((rvm.predict(X[n:]) - y[n:]) ** 2)
 
     fixed = error(lengthscales=1.0)
@@ -278,7 +302,8 @@ def test_fits_are_compared_by_their_evidence_and_both_priors(rng):
 
 def test_restarts_begin_with_other_lengthscales():
     X, y, _ = lagged_mackey_glass(60, 0)
-    fits = [RVMRegressor(adapt_lengthscales=True, n_restarts=k).fit(X, y) for k in (0, 1)]
+    plain = {"prior": "individual", "adapt_lengthscales": True}
+    fits = [RVMRegressor(**plain, n_restarts=k).fit(X, y) for k in (0, 1)]
     assert fits[1].log_evidence_ > fits[0].log_evidence_ + 1.0
 
 
@@ -291,10 +316,53 @@ def test_conditioning_on_the_same_data_changes_nothing():
 
 
 @pytest.mark.parametrize("variance", ["standard", "augmented"])
-def test_constant_targets_are_predicted_with_the_noise_floor(variance):
-    rvm = RVMRegressor(variance=variance).fit(X, np.full(len(X), 3.0))
-    assert_allclose(rvm.predict(X), 3.0)
+def test_constant_targets_are_predicted_with_a_noise_of_their_size(variance):
+    rvm = RVMRegressor(variance=variance).fit(X, np.full(len(X), 3e-6))
+    assert_allclose(rvm.predict(X), 3e-6)
     assert rvm.n_relevance_ == 0
+    assert 3e-10 <= rvm.noise_std_ < 3.3e-10
+
+
+def test_a_single_row_has_a_noise_of_its_size():
+    one, other = (RVMRegressor().fit(X[:1], [y]) for y in (-5e4, 1.0))
+    assert one.predict(X)[0] == pytest.approx(-5e4)
+    assert one.noise_std_ == pytest.approx(5e4 * other.noise_std_)
+
+
+@pytest.mark.parametrize("prior", ["individual", "smooth", "shared"])
+def test_a_fixed_noise_below_the_digits_is_refused(prior):
+    """At 1e-6 std of y means with the shared prior were wrong by three stds."""
+    with pytest.raises(ValueError, match="noise_std must be 1e-05 to") as caught:
+        RVMRegressor(prior=prior, noise_std=9e-6 * Y.std()).fit(X, Y)
+    assert caught.value.argument == "noise_std"
+
+
+@pytest.mark.parametrize(
+    ("d", "n", "prior"), [(1, 20, "individual"), (2, 99, "smooth"), (2, 100, "individual")]
+)
+def test_many_inputs_beside_the_rows_have_the_smooth_prior(d, n, prior):
+    inputs = np.linspace(0.0, 1.0, n * d).reshape(n, d)
+    assert RVMRegressor(max_iter=1).fit(inputs, inputs[:, 0]).prior_ == prior
+
+
+@pytest.mark.parametrize(("d", "n"), [(20, 60), (30, 100)])
+def test_noise_is_no_function_of_many_inputs(d, n):
+    """By the plain prior the noise learned is .07 and .01 of its std, and bands hold as little."""
+    rng = np.random.default_rng(d)
+    inputs, y = rng.standard_normal((n + 200, d)), rng.standard_normal(n + 200)
+    rvm = RVMRegressor().fit(inputs[:n], y[:n])
+    mean, std = rvm.predict(inputs[n:], return_std=True)
+    assert rvm.noise_std_ > 0.85 * y[:n].std()
+    assert (np.abs(y[n:] - mean) < 1.96 * std).mean() > 0.88
+
+
+def test_with_the_smooth_prior_lengthscales_may_be_wider():
+    rng = np.random.default_rng(0)
+    inputs = rng.standard_normal((80, 6))
+    y = inputs[:, 0] + 0.1 * rng.standard_normal(80)
+    plain = RVMRegressor(prior="individual").fit(inputs, y)
+    ratio = RVMRegressor().fit(inputs, y).lengthscales_ / plain.lengthscales_
+    assert_allclose(ratio, 4.0)
 
 
 def test_a_search_with_constant_targets_calls_no_lapack_in_vain(capfd):
@@ -328,7 +396,7 @@ def test_inputs_are_not_modified_and_a_fit_repeats():
     ("settings", "message"),
     [
         ({"algorithm": "newton"}, "algorithm must be one of 'sequential', .*; got 'newton'"),
-        ({"prior": None}, "prior must be one of 'individual', 'shared'; got None"),
+        ({"prior": None}, "prior must be one of 'auto', .*'shared'; got None"),
         ({"variance": "exact"}, "variance must be one of 'standard', 'augmented'; got 'exact'"),
         ({"lengthscales": -1.0}, "lengthscales must be positive, one number or 2 .*; got -1.0"),
         ({"lengthscales": [1.0]}, "lengthscales must be positive, one number or 2"),

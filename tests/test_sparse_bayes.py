@@ -22,6 +22,7 @@ from forecast_unc.regression.rvm.sparse_evidence import (
     Evidence,
     NoisePrior,
     SparseModel,
+    best_precisions,
     design,
     left_out_log_density,
     maximize,
@@ -30,6 +31,7 @@ from forecast_unc.regression.rvm.sparse_evidence import (
 from tests import oracles_rvm as oracles
 
 NOISE = NoisePrior(median=0.1, log_std=1.5, floor=1e-4, ceiling=10.0)
+CHARGED = NOISE._replace(charge=2.0)
 
 
 def problem(seed, n=120, d=2, noise=0.1, width=0.7):
@@ -63,9 +65,10 @@ def train(algorithm, Phi, y, noise=NOISE, seed=0):
 TRAINERS = ("sequential", "em", "mackay", "gradient", "subspace_em", "shared")
 
 
-def objective(Phi, y, model):
+def objective(Phi, y, model, noise=NOISE):
     value = oracles.log_evidence(Phi[:, model.active], y, model.alpha, model.noise_var)
-    return value + NOISE.terms(np.log(model.noise_var))[0]
+    ratio = model.noise_var * model.alpha / (Phi[:, model.active] ** 2).sum(axis=0)
+    return value + NOISE.terms(np.log(model.noise_var))[0] - noise.charge * np.sum(1 / (1 + ratio))
 
 
 @pytest.fixture
@@ -102,6 +105,55 @@ def test_gradient_and_hessian_are_finite_differences(small):
     steps = 1e-5 * np.eye(len(x))
     expected = [(gradient(x + step) - gradient(x - step)) / 2e-5 for step in steps]
     assert_allclose(hessian, expected, atol=1e-8)
+
+
+def test_the_charge_is_that_of_the_paper_and_its_slopes_are_finite_differences(rng):
+    """-c sum 1 / (1 + s^2 alpha) for columns of unit norm (Schmolck & Everson 2007)."""
+    squares, x = np.array([1.0, 1.0, 9.0]), rng.standard_normal(4)
+
+    def value(x):
+        ratio = np.exp(x[:-1] + x[-1]) / squares
+        return -2.0 * np.sum(1.0 / (1.0 + ratio))
+
+    def slopes(x):
+        return CHARGED.charges(np.exp(x[:-1]), x[-1], squares)[1]
+
+    assert CHARGED.charges(np.exp(x[:-1]), x[-1], squares)[0] == pytest.approx(value(x))
+    gradient = np.append(slopes(x), slopes(x).sum())
+    assert_allclose(gradient, approx_fprime(x, value, 1e-7), atol=1e-6)
+    bends = CHARGED.charges(np.exp(x[:-1]), x[-1], squares)[2]
+    ahead, back = slopes(x + 1e-5 * np.eye(4)[3]), slopes(x - 1e-5 * np.eye(4)[3])
+    assert_allclose(bends, (ahead - back) / 2e-5, rtol=1e-6)
+
+
+@pytest.mark.parametrize("charge", [0.0, 0.3, 2.0, 5.0])
+def test_the_best_precision_is_that_of_a_fine_grid(charge, rng):
+    s = np.exp(rng.uniform(-8.0, 0.0, 60))
+    q = np.sqrt(s * (1.0 + np.exp(rng.uniform(-3.0, 5.0, 60))))
+    alpha, gain = best_precisions(s, q, 1.0, charge)
+    grid = np.exp(np.linspace(-25.0, 25.0, 20001))[:, None]
+
+    def worth(alpha):
+        of_evidence = 0.5 * (q**2 / (alpha + s) - np.log1p(s / alpha))
+        return of_evidence - charge / (1.0 + alpha)
+
+    assert_allclose(gain, np.maximum(worth(grid).max(axis=0), 0.0), atol=1e-5)
+    inside = np.isfinite(alpha)
+    assert 5 < inside.sum() < 60 or charge == 0.0
+    assert (gain[~inside] == 0.0).all()
+    assert_allclose(worth(np.where(inside, alpha, 1.0))[inside], gain[inside], atol=1e-9)
+
+
+def test_lengthscale_gradient_of_the_charge_is_finite_differences(rng):
+    X, _, _ = problem(3, n=30, d=2)
+    bases, alpha = Bases.of(X, np.array([2, 7, 19, 30, 32]), True, True), np.exp(rng.normal(size=5))
+    x = np.log([0.7, 1.2])
+
+    def value(x):
+        return batch._charged(X, bases, (alpha, -1.0), np.exp(x), CHARGED)[0]
+
+    by_scale = batch._charged(X, bases, (alpha, -1.0), np.exp(x), CHARGED)[2]
+    assert_allclose(by_scale, approx_fprime(x, value, 1e-7), rtol=1e-5)
 
 
 def test_lengthscale_gradient_is_finite_differences(rng):
@@ -156,10 +208,13 @@ def test_density_of_rows_left_out_is_its_definition(small):
     assert_allclose(left_out_log_density(Phi, y, model), total, rtol=1e-11)
 
 
+@pytest.mark.parametrize("noise", [NOISE, CHARGED], ids=["plain", "smooth"])
 @pytest.mark.parametrize("algorithm", TRAINERS)
-def test_trainers_end_at_a_stationary_point(algorithm):
+def test_trainers_end_at_a_stationary_point(algorithm, noise):
+    if algorithm == "shared" and noise.charge:
+        return
     _, Phi, y = problem(1, n=80)
-    model = train(algorithm, Phi, y)
+    model = train(algorithm, Phi, y, noise)
     assert model.converged
     x = np.append(np.log(model.alpha), np.log(model.noise_var))
     if algorithm == "shared":
@@ -167,7 +222,7 @@ def test_trainers_end_at_a_stationary_point(algorithm):
 
     def value(x):
         alpha = np.exp(x[:-1]) * np.ones(len(model.active))
-        return objective(Phi, y, SparseModel(model.active, alpha, np.exp(x[-1]), True, 0))
+        return objective(Phi, y, SparseModel(model.active, alpha, np.exp(x[-1]), True, 0), noise)
 
     # the fixed points stop when an iteration brings 1e-6 nats
     tolerance = 1e-5 if algorithm in ("sequential", "shared") else 2e-2
@@ -176,8 +231,9 @@ def test_trainers_end_at_a_stationary_point(algorithm):
     assert_allclose(slopes, 0.0, atol=tolerance)
 
 
+@pytest.mark.parametrize("noise", [NOISE, CHARGED], ids=["plain", "smooth"])
 @pytest.mark.parametrize("algorithm", ["em", "gradient", "subspace_em"])
-def test_the_objective_never_falls(algorithm):
+def test_the_objective_never_falls(algorithm, noise):
     """What these trainers promise, seen from outside: more iterations are never worse."""
     _, Phi, y = problem(2, n=60)
     rng = np.random.default_rng(0)
@@ -185,12 +241,12 @@ def test_the_objective_never_falls(algorithm):
     values = []
     for most in (1, 3, 10, 30, 100, 300):
         if algorithm == "em":
-            model = batch.fixed_point(Evidence.of(Phi, y), NOISE, start, batch.em_step, most)
+            model = batch.fixed_point(Evidence.of(Phi, y), noise, start, batch.em_step, most)
         elif algorithm == "gradient":
-            model = batch.direct(Phi, y, NOISE, start, most)
+            model = batch.direct(Phi, y, noise, start, most)
         else:
-            model = batch.subspace_em(Phi, y, NOISE, start, 610, most)
-        values.append(objective(Phi, y, model))
+            model = batch.subspace_em(Phi, y, noise, start, 610, most)
+        values.append(objective(Phi, y, model, noise))
     assert (np.diff(values) > -1e-6).all()
 
 
@@ -222,15 +278,15 @@ def test_sequential_reaches_the_best_of_the_batch_trainers(seed):
 def test_a_warm_start_is_kept_or_improved():
     _, Phi, y = problem(4)
     model = train("mackay", Phi, y)
-    trainer = SequentialTrainer(Phi, y, NOISE, np.random.default_rng(0), n_kicks=0)
-    assert objective(Phi, y, trainer.fit(model)) >= objective(Phi, y, model) - 1e-9
+    trainer = SequentialTrainer(Phi, y, NOISE, np.random.default_rng(0))
+    assert objective(Phi, y, trainer.fit(model, n_kicks=0)) >= objective(Phi, y, model) - 1e-9
 
 
 def test_the_pool_is_no_restriction():
     """With more columns than the pool holds, candidates outside are priced."""
     _, Phi, y = problem(6, n=800, d=1, width=0.2)
-    trainer = SequentialTrainer(Phi, y, NOISE, np.random.default_rng(0), n_kicks=0)
-    model = trainer.fit()
+    trainer = SequentialTrainer(Phi, y, NOISE, np.random.default_rng(0))
+    model = trainer.fit(n_kicks=0)
     assert len(trainer.pool) < Phi.shape[1]
     inside, outside = model.active, np.setdiff1d(np.arange(Phi.shape[1]), trainer.pool)
     C = model.noise_var * np.eye(len(y)) + (Phi[:, inside] / model.alpha) @ Phi[:, inside].T
@@ -249,8 +305,8 @@ def test_the_pool_begins_with_the_strongest_the_given_and_the_last(rng):
     Phi[:, :320] *= 1e-3  # of columns of unit norm: scales do not count
     y = Phi[:, 500] - Phi[:, 600]
     given = SparseModel(np.array([650]), np.ones(1), 1.0, True, 0)
-    trainer = SequentialTrainer(Phi, y, NOISE, InOrder(), n_kicks=0, max_iter=0)
-    trainer.fit(given)
+    trainer = SequentialTrainer(Phi, y, NOISE, InOrder(), max_iter=0)
+    trainer.fit(given, n_kicks=0)
     cosines = np.abs(Phi.T @ y) / np.linalg.norm(Phi, axis=0)
     strongest = np.argsort(-cosines)[:40]
     expected = np.unique([*range(320), *strongest, 650, 699])
@@ -260,7 +316,7 @@ def test_the_pool_begins_with_the_strongest_the_given_and_the_last(rng):
 def test_columns_of_a_batch_enter_one_after_the_other_with_their_best_alphas(rng):
     Phi = rng.standard_normal((40, 3))
     y = Phi @ [2.0, -2.0, 0.0] + 0.7 * rng.standard_normal(40)
-    chosen, alphas = _batch(Phi.T @ Phi / 0.5, Phi.T @ y / 0.5, np.log(0.5))
+    chosen, alphas = _batch(Phi.T @ Phi / 0.5, Phi.T @ y / 0.5, np.log(0.5), 0.0)
     assert sorted(chosen) == [0, 1]
     for at, alpha in enumerate(alphas):
 
@@ -352,7 +408,8 @@ def test_subspace_em_stays_within_its_budget():
     assert (np.diff(model.active) > 0).all()
 
 
-def test_exchanges_gain_what_the_evidence_of_the_exchanged_model_says(rng):
+@pytest.mark.parametrize("charge", [0.0, 0.5])
+def test_exchanges_gain_what_the_evidence_of_the_exchanged_model_says(charge, rng):
     Phi = rng.standard_normal((25, 9)) @ (np.eye(9) + 0.4)  # columns that are alike
     Phi /= np.linalg.norm(Phi, axis=0)
     y, active = 3.0 * Phi @ rng.standard_normal(9) + rng.standard_normal(25), np.array([1, 4, 6])
@@ -360,14 +417,15 @@ def test_exchanges_gain_what_the_evidence_of_the_exchanged_model_says(rng):
     at = Evidence.of(Phi[:, active], y).at(alpha, log_var)
     products = np.asfortranarray(Phi.T @ Phi[:, active])
     worth, entering, alphas = _exchanges(
-        at, *_statistics(at, products, Phi.T @ y, np.ones(9)), active
+        at, *_statistics(at, products, Phi.T @ y, np.ones(9)), active, charge
     )
     assert np.isfinite(worth).all()
     for i in range(3):
         columns = np.append(np.delete(active, i), entering[i])
         precisions = np.append(np.delete(alpha, i), alphas[i])
         exchanged = oracles.log_evidence(Phi[:, columns], y, precisions, np.exp(log_var))
-        assert_allclose(worth[i], exchanged - at.value, rtol=1e-9)
+        paid = [charge * np.sum(1 / (1 + np.exp(log_var) * one)) for one in (precisions, alpha)]
+        assert_allclose(worth[i], exchanged - paid[0] - at.value + paid[1], rtol=1e-9)
 
 
 @pytest.mark.parametrize("seed", [1, 55])
@@ -377,10 +435,10 @@ def test_an_exchange_gains_half_of_what_the_best_one_promises(seed):
     Phi = rng.standard_normal((20, 14))
     Phi = np.asfortranarray(Phi + 0.6 * Phi @ rng.standard_normal((14, 14)))
     y = Phi[:, :4] @ rng.standard_normal(4) + 0.3 * rng.standard_normal(20)
-    trainer = SequentialTrainer(Phi, y / y.std(), NOISE, rng, n_kicks=0)
+    trainer = SequentialTrainer(Phi, y / y.std(), NOISE, rng)
     trainer._enter(np.arange(14))
     before = trainer._joint(np.arange(10, 14), np.ones(4), -1.0, 1e-8)
-    worth, _, _ = _exchanges(before.at, *trainer._in_pool(before), before.active)
+    worth, _, _ = _exchanges(before.at, *trainer._in_pool(before), before.active, 0.0)
     assert trainer._exchange(before).objective - before.objective > 0.5 * worth.max()
 
 
@@ -392,10 +450,10 @@ def test_no_exchange_where_only_the_deletion_gains(rng):
     at = Evidence.of(Phi[:, active], y).at(alpha, 0.0)
     W = dtrsm(1.0, at.chol, np.asfortranarray(Phi[:, :4].T @ Phi[:, active]), side=1, lower=1)
     S, Q = 1.0 - (W**2).sum(axis=1), Phi[:, :4].T @ (y - Phi[:, active] @ at.mean)
-    worth, _, _ = _exchanges(at, W, S, Q, active)
+    worth, _, _ = _exchanges(at, W, S, Q, active, 0.0)
     assert worth[0] == -np.inf
     W, S, Q = np.vstack([W, np.zeros((1, 1))]), np.append(S, 1.0), np.append(Q, 5.0)
-    worth, entering, alphas = _exchanges(at, W, S, Q, active)
+    worth, entering, alphas = _exchanges(at, W, S, Q, active, 0.0)
     assert entering[0] == 4
     without = oracles.log_evidence(Phi[:, [4]], y, alphas, 1.0)
     assert_allclose(worth[0], without - at.value, rtol=1e-6)

@@ -226,7 +226,7 @@ def check_noise_std(noise_std: float | None, y: Array, least: float = _FAR) -> N
     if noise_std is not None and not _are_positive(noise_std, ()):
         remedy = "For data without noise pass 1e-4 of the std of y; use None to learn it."
         raise refusal("noise_std", "be positive", reprlib.repr(noise_std), remedy)
-    _check_not_far("noise_std", noise_std, column_scale(y[:, None]), least)
+    _check_not_far("noise_std", noise_std, np.array([target_scale(y)]), least)
 
 
 def _check_not_far(name: str, given: Lengthscales, scale: Array, least: float) -> None:
@@ -258,6 +258,12 @@ def column_scale(X: Array) -> Array:
     """Standard deviation of each column of (n, d), (d,); 1 where all values are the same."""
     std = X.std(axis=0)
     return np.asarray(np.where(std > 1e-12 * np.abs(X).max(axis=0), std, 1.0))
+
+
+def target_scale(y: Array) -> float:
+    """Standard deviation of (n,); the size of values that are all the same, 1 of zeros."""
+    size, std = float(np.abs(y).max()), float(y.std())
+    return std if std > 1e-12 * size else size or 1.0
 
 
 def standard_lengthscales(given: Lengthscales, Z: Array, scale: Array) -> Array:

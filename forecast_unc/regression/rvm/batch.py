@@ -22,7 +22,8 @@ from forecast_unc.regression.rvm.sparse_evidence import (
 from forecast_unc.regression.search import LOG_STD
 
 Start = tuple[Array, float]  # precisions (M,) and log s^2
-Step = Callable[[Statistics, NoisePrior, int], Start]
+Charged = tuple[float, Array, Array]
+Step = Callable[[Statistics, NoisePrior, Evidence], Start]
 
 # A column leaves when the data determine its weight to less than this share (gamma): its alpha
 # then grows without bound. EM approaches infinity like the number of iterations, so it needs a
@@ -33,18 +34,28 @@ _PRUNED = {"mackay": 1e-6, "em": 1e-2, "gradient": 1e-5}
 _lbfgs = partial(minimize, jac=True, method="L-BFGS-B")
 
 
-def em_step(at: Statistics, noise: NoisePrior, n: int) -> Start:
-    """alpha = 1 / (mu^2 + Sigma_ii), s^2 = (|e|^2 + s^2 sum gamma) / n; raises the evidence."""
-    squares = at.squares + np.exp(at.log_var) * at.gamma.sum()
-    return 1.0 / (at.mean**2 + at.variances), noise.update(squares, n)
+def em_step(at: Statistics, noise: NoisePrior, evidence: Evidence) -> Start:
+    """alpha = 1 / (mu^2 + Sigma_ii), s^2 = (|e|^2 + s^2 sum gamma) / n; raises the objective."""
+    moments, slopes = (
+        at.mean**2 + at.variances,
+        noise.charges(at.alpha, at.log_var, evidence.squares)[1],
+    )
+    # the charge is convex in 1 / alpha and in 1 / s^2: its tangents are below it
+    alpha = (1.0 + np.sqrt(1.0 + 8.0 * at.alpha * slopes * moments)) / (2.0 * moments)
+    slopes = noise.charges(alpha, at.log_var, evidence.squares)[1]
+    squares = at.squares + np.exp(at.log_var) * (at.gamma.sum() + 2.0 * slopes.sum())
+    return alpha, noise.update(squares, evidence.n)
 
 
-def mackay_step(at: Statistics, noise: NoisePrior, n: int) -> Start:
+def mackay_step(at: Statistics, noise: NoisePrior, evidence: Evidence) -> Start:
     """alpha = gamma / mu^2, s^2 = |e|^2 / (n - sum gamma); faster than EM, and may overshoot."""
+    slopes = noise.charges(at.alpha, at.log_var, evidence.squares)[1]
     gamma = np.maximum(at.gamma, 1e-15)
     # a weight of zero sends its alpha to infinity, in steps that keep the matrix regular
-    updated = np.minimum(gamma / np.maximum(at.mean**2, 1e-300), 1e4 * at.alpha)
-    return updated, noise.update(at.squares, n - gamma.sum())
+    updated = (gamma + 2.0 * slopes) / np.maximum(at.mean**2, 1e-300)
+    updated = np.minimum(updated, 1e4 * at.alpha)
+    squares = at.squares + 2.0 * np.exp(at.log_var) * slopes.sum()
+    return updated, noise.update(squares, evidence.n - gamma.sum())
 
 
 def fixed_point(
@@ -62,11 +73,11 @@ def fixed_point(
             at = evidence.at(alpha, log_var)
         if at is None:
             break
-        last, value = value, at.value + noise.terms(log_var)[0]
+        last, value = value, evidence.objective(at, noise)
         # a choice, small beside the 0.01 to 1 nats between local optima
         converged = abs(value - last) < 1e-6
         if not converged:
-            alpha, log_var = step(at, noise, evidence.n)
+            alpha, log_var = step(at, noise, evidence)
     return SparseModel(kept, alpha, float(np.exp(log_var)), converged, n_iter)
 
 
@@ -125,8 +136,10 @@ def direct(Phi: Array, y: Array, noise: NoisePrior, start: Start, max_iter: int)
             at = evidence.at(np.exp(x[:-1]), x[-1])
             if at is None:
                 return np.inf, np.zeros(len(x))
-            log_prior, slope, _ = noise.terms(x[-1])
-            return -at.value - log_prior, -np.append(at.by_log_alpha, at.by_log_var + slope)
+            slopes = noise.charges(at.alpha, at.log_var, evidence.squares)[1]
+            by_log_var = at.by_log_var + noise.terms(x[-1])[1] + slopes.sum()
+            gradient = np.append(at.by_log_alpha + slopes, by_log_var)
+            return -evidence.objective(at, noise), -gradient
 
         # beyond the upper bound a column has no part in the model
         top = np.log(np.diagonal(evidence.gram) + 1e-300) + 14.0 - log_var
@@ -191,9 +204,8 @@ def lengthscale_evidence(
     D = np.multiply.outer(residual, posterior.mean[:m])
     D -= dgemm(1.0, Phi, np.asfortranarray(cov[:, :m]))
     D *= Phi[:, :m] / noise_var
-    squares = D.sum(axis=1) @ Z**2 + D.sum(axis=0) @ centers**2
-    squares -= 2.0 * np.einsum("nd,nd->d", Z, D @ centers)
-    gradient = np.concatenate([squares / lengthscales**2, by_alpha, [by_noise]])
+    by_scale = _squared_distances(D, Z, centers) / lengthscales**2
+    gradient = np.concatenate([by_scale, by_alpha, [by_noise]])
     return posterior.log_evidence, gradient
 
 
@@ -202,6 +214,23 @@ class Prior(NamedTuple):
 
     center: Array
     noise: NoisePrior
+
+
+def _charged(Z: Array, bases: Bases, at: Start, scales: Array, noise: NoisePrior) -> Charged:
+    """Log prior of the precisions, its slopes (m,) in log alpha and (d,) in log length-scales."""
+    Phi, m = bases.at(Z, scales), len(bases.centers)
+    squares = np.einsum("ij,ij->j", Phi, Phi)
+    value, slopes, _ = noise.charges(*at, squares)
+    # falls where |phi_i|^2 grows, by 2 sum_n phi_ni^2 (z_nd - c_id)^2 / l_d^2 in log l_d
+    D = Phi[:, :m] ** 2 * (-2.0 * slopes[:m] / squares[:m])
+    return value, slopes, _squared_distances(D, Z, bases.centers) / scales**2
+
+
+def _squared_distances(D: Array, Z: Array, centers: Array) -> Array:
+    """sum_ni D_ni (z_nd - c_id)^2, (d,)."""
+    out: Array = D.sum(axis=1) @ Z**2 + D.sum(axis=0) @ centers**2
+    out -= 2.0 * np.einsum("nd,nd->d", Z, D @ centers)
+    return out
 
 
 def adapt(
@@ -216,6 +245,10 @@ def adapt(
         # without a prior an input that hardly matters sends its length-scale to infinity
         z = (x[:d] - np.log(center)) / LOG_STD
         log_prior, slope, _ = noise.terms(x[-1])
+        if noise.charge:
+            charged, slopes, by_scale = _charged(Z, bases, (alpha, x[-1]), scales, noise)
+            log_prior += charged
+            gradient += np.concatenate([by_scale, slopes, [slopes.sum()]])
         gradient[:d] -= z / LOG_STD
         gradient[-1] += slope
         return float(0.5 * z @ z) - value - log_prior, -gradient

@@ -14,6 +14,8 @@ GAIN_TOLERANCE = 1e-5
 # This and the numbers below are choices without a measurement on record. They guard the cost of a
 # search: what they leave out for now is priced again after the next refit.
 _LEAST_EXCHANGE = 1e-2
+# Of the charge, in searches whose ends are starts.
+_SHARES = (0.0, 0.25)
 
 
 class SequentialTrainer:
@@ -29,11 +31,11 @@ class SequentialTrainer:
         y: Array,
         noise: sparse_evidence.NoisePrior,
         random_state: np.random.Generator,
-        n_kicks: int | None = None,
         max_iter: int = 10000,
+        budget: int | None = None,
     ) -> None:
         self.Phi, self.y, self.noise, self.rng = Phi, y, noise, random_state
-        self.n_kicks, self.max_iter, self.n_iter = n_kicks, max_iter, 0
+        self.max_iter, self.n_iter, self.budget = max_iter, 0, budget or Phi.shape[1]
         norms = np.sqrt(np.einsum("ij,ij->j", Phi, Phi))
         self.scale = np.where(norms > 0, norms, 1.0)
         self.norm_squared = np.where(norms > 0, 1.0, 0.0)
@@ -46,8 +48,8 @@ class SequentialTrainer:
         self._gram = self._products_in_pool  # its part in use
         self._products: dict[int, Array] = {}  # Phi' phi_j of columns once in the model, (M,)
 
-    def fit(self, start: SparseModel | None = None) -> SparseModel:
-        """Train from an empty model, or from another one."""
+    def fit(self, start: SparseModel | None = None, n_kicks: int | None = None) -> SparseModel:
+        """Train from an empty model, or from another one; kicks by its size (None), or so many."""
         M = len(self.scale)
         # the pool's Gram matrix has to stay small beside the design
         first = self.rng.permutation(M)[: M if M <= 640 else 320]
@@ -55,10 +57,13 @@ class SequentialTrainer:
         given = np.empty(0, dtype=np.intp) if start is None else start.active
         # the last columns are the bias and the linear ones
         self._enter(np.unique(np.concatenate([first, strongest, given, [M - 1]])))
-        best = self._complete(self._search(self._start(start)))
+        states = [self._complete(self._search(self._start(start)))]
+        if start is None:
+            states += self._from_less_charged()
+        best = max(states, key=lambda state: state.objective)
         # kicks cost about as much as the search before them, those of a large model no more than
         # its growth, whatever n is; one costs the cube of the model's size
-        size, most, fruitless = len(best.active), self.n_kicks, 0
+        size, most, fruitless = len(best.active), n_kicks, 0
         if most is None:
             most = 20 if size > 100 else min(20, 1 + 6_000_000 // self.Phi.size)
         for kick in range(min(most, int(20 * (150 / max(150, size)) ** 2))):
@@ -103,6 +108,21 @@ class SequentialTrainer:
         )
         return None if end is None else end._replace(active=active[end.active])
 
+    def _from_less_charged(self) -> list[Maximum]:
+        """Ends of searches that begin where those with a smaller charge end.
+
+        Bases that explain y together may not be worth the charge one by one.
+        """
+        charged, ends = self.noise, []
+        for share in _SHARES if charged.charge else ():
+            self.noise = charged._replace(charge=share * charged.charge)
+            state = self._search(self._start(None))
+            self.noise = charged
+            begin = self._joint(state.active, state.at.alpha, state.at.log_var)
+            if begin is not None:
+                ends.append(self._complete(self._search(begin)))
+        return ends
+
     def _refined(self, state: Maximum) -> Maximum:
         """The joint maximum itself."""
         return self._joint(state.active, state.at.alpha, state.at.log_var, 1e-8) or state
@@ -138,23 +158,28 @@ class SequentialTrainer:
         P = self._gram[:, state.active]
         return _statistics(state.at, P, self.projection[self.pool], self.norm_squared[self.pool])
 
+    def _gains(self, S: Array, Q: Array, at: Statistics) -> Array:
+        """Nats that columns of unit norm gain."""
+        return sparse_evidence.best_precisions(S, Q, np.exp(at.log_var), self.noise.charge)[1]
+
     def _add(self, state: Maximum) -> Maximum | None:
         """Add a batch of columns of the pool, or None where no addition gains."""
         at, (whitened, S, Q) = state.at, self._in_pool(state)
-        gain = _gain_of_adding(S, Q, at.log_var)
+        gain = self._gains(S, Q, at)
         gain[state.active] = 0.0
         # whose gains are followed through the batch by rank-1 updates; neighbors are alike
         ranked = _ranked(gain, 64, 8)
-        if not len(ranked):
+        room = self.budget - len(state.active)
+        if not len(ranked) or room <= 0:
             return None
         beta = np.exp(-at.log_var)
         # phi_i' C^-1 phi_j = beta (phi_i' phi_j - w_i . w_j)
         cross = np.asfortranarray(self._gram[np.ix_(ranked, ranked)])
         part = np.asfortranarray(whitened[ranked])
         cross = dgemm(-beta, part, part, trans_b=1, beta=beta, c=cross, overwrite_c=1)
-        chosen, alphas = _batch(cross, Q[ranked], at.log_var)
-        active = np.concatenate([state.active, ranked[chosen]])
-        grown = self._joint(active, np.concatenate([at.alpha, alphas]), at.log_var)
+        chosen, alphas = _batch(cross, Q[ranked], at.log_var, self.noise.charge)
+        active = np.concatenate([state.active, ranked[chosen[:room]]])
+        grown = self._joint(active, np.concatenate([at.alpha, alphas[:room]]), at.log_var)
         # a gain that is not there after the refit was roundoff
         if grown is None or grown.objective <= state.objective + 0.5 * GAIN_TOLERANCE:
             return None
@@ -165,7 +190,7 @@ class SequentialTrainer:
         active, at = state.active, state.at
         if not len(active):
             return None
-        worth, entering, alphas = _exchanges(at, *self._in_pool(state), active)
+        worth, entering, alphas = _exchanges(at, *self._in_pool(state), active, self.noise.charge)
         order = np.argsort(-worth)
         order = order[worth[order] > _LEAST_EXCHANGE]
         for count in (8, 1) if len(order) else ():  # at once, before the best one alone
@@ -215,9 +240,10 @@ class SequentialTrainer:
             self._products.update(zip(new, block.T, strict=True))
         P = np.array([self._products[j] for j in columns.tolist()]).reshape(-1, len(self.scale)).T
         whitened, S, Q = _statistics(state.at, P, self.projection, self.norm_squared)
-        gain = _gain_of_adding(S, Q, state.at.log_var)
+        gain = self._gains(S, Q, state.at)
         if len(columns):
-            worth, entering, _ = _exchanges(state.at, whitened, S, Q, columns)
+            charge = self.noise.charge
+            worth, entering, _ = _exchanges(state.at, whitened, S, Q, columns, charge)
             swaps = entering[worth > _LEAST_EXCHANGE]
             gain[swaps] = np.maximum(gain[swaps], worth[worth > _LEAST_EXCHANGE])
         gain[self.pool] = 0.0
@@ -234,14 +260,6 @@ def _ranked(gain: Array, most: int, top: int) -> Positions:
     return ranked
 
 
-def _gain_of_adding(s: Array, q: Array, log_var: float) -> Array:
-    """1/2 (q^2/s - 1 - log(q^2/s)): nats that a column of unit norm gains; 0 where q^2 <= s."""
-    ratio = np.ones_like(s)
-    np.divide(q * q, s, out=ratio, where=s > sparse_evidence.SPAN_TOLERANCE * np.exp(-log_var))
-    np.maximum(ratio, 1.0, out=ratio)
-    return np.asarray(0.5 * (ratio - 1.0 - np.log(ratio)))
-
-
 def _statistics(
     at: Statistics, P: Array, projection: Array, norm_squared: Array
 ) -> tuple[Array, Array, Array]:
@@ -255,21 +273,21 @@ def _statistics(
     return W, S, beta * (projection - dgemv(1.0, P, at.mean))
 
 
-def _batch(cross: Array, Q: Array, log_var: float) -> tuple[list[int], list[float]]:
+def _batch(cross: Array, Q: Array, log_var: float, charge: float) -> tuple[list[int], list[float]]:
     """Columns worth adding one after the other, and their alphas, given phi_i' C^-1 phi_j."""
     chosen: list[int] = []
     alphas: list[float] = []
     least = GAIN_TOLERANCE
     while True:
         S = np.diagonal(cross).copy()
-        gain = _gain_of_adding(S, Q, log_var)
+        precisions, gain = sparse_evidence.best_precisions(S, Q, np.exp(log_var), charge)
         gain[chosen] = 0.0
         best = int(np.argmax(gain))
         if gain[best] <= least:
             return chosen, alphas
         # a share of the first gain: the rest is better judged after a refit
         least = max(least, 0.3 * gain[best])
-        alpha = float(S[best] ** 2 / (Q[best] ** 2 - S[best]))
+        alpha = float(precisions[best])
         chosen.append(best)
         alphas.append(alpha)
         row = cross[best].copy()
@@ -279,7 +297,7 @@ def _batch(cross: Array, Q: Array, log_var: float) -> tuple[list[int], list[floa
 
 
 def _exchanges(
-    at: Statistics, W: Array, S: Array, Q: Array, members: Positions
+    at: Statistics, W: Array, S: Array, Q: Array, members: Positions, charge: float
 ) -> tuple[Array, Positions, Array]:
     """Gain of the best exchange of each active column, the column that enters, its alpha."""
     alpha = at.alpha
@@ -288,17 +306,18 @@ def _exchanges(
     T *= alpha
     # of deleting i: q^2 / (alpha + s) and log(alpha / (alpha + s)) in terms of Sigma
     lost = 0.5 * (at.mean**2 / at.variances + np.log1p(-at.gamma))
+    lost -= charge / (1.0 + np.exp(at.log_var) * alpha)
     with np.errstate(over="ignore"):
         room = alpha**2 * at.variances  # alpha_i - S_i
     # without column i, C^-1 grows by a rank-one term
     S_without = S[:, None] + T**2 / room
     Q_without = Q[:, None] + T * (alpha * at.mean / room)
-    gain = _gain_of_adding(S_without, Q_without, at.log_var)
+    unit = np.exp(at.log_var)
+    precisions, gain = sparse_evidence.best_precisions(S_without, Q_without, unit, charge)
     gain[members] = -np.inf
     entering = np.argmax(gain, axis=0)
     each = np.arange(len(alpha))
-    s, q, gained = (of[entering, each] for of in (S_without, Q_without, gain))
+    gained = gain[entering, each]
     # where nothing is to be gained there is no alpha, however much the deletion itself brings
     worth = np.where(gained > 0.0, gained - lost, -np.inf)
-    with np.errstate(divide="ignore"):
-        return worth, entering, s**2 / (q**2 - s)
+    return worth, entering, precisions[entering, each]

@@ -15,17 +15,31 @@ SPAN_TOLERANCE = 1e-9
 
 
 class NoisePrior(NamedTuple):
-    """Weak log-normal prior on the noise's std, against optima of the evidence without noise."""
+    """Weak log-normal prior on the noise's std, and a prior on the precisions given the noise.
+
+    The first is against optima of the evidence without noise, and so is the second: theory/rvm.md.
+    """
 
     median: float  # of the standard deviation, in units of y
     log_std: float
     floor: float  # lowest standard deviation, which keeps factorizations possible
     ceiling: float  # equal to the floor: the noise is fixed
+    charge: float = 0.0  # nats a degree of freedom
 
     def terms(self, log_var: float) -> tuple[float, float, float]:
         """Log density in log s^2 up to a constant, and its first and second derivative."""
         z = (0.5 * log_var - np.log(self.median)) / self.log_std
         return -0.5 * z * z, -0.5 * z / self.log_std, -0.25 / self.log_std**2
+
+    def charges(self, alpha: Array, log_var: float, squares: Array) -> tuple[float, Array, Array]:
+        """-c sum_i p_i, its derivatives c p (1 - p) and -c p (1 - p) (1 - 2 p) in log alpha_i s^2.
+
+        p_i = 1 / (1 + s^2 alpha_i / |phi_i|^2), the degrees of freedom of a basis alone; squares
+        are |phi_i|^2.
+        """
+        p = squares / (squares + np.exp(log_var) * alpha)
+        first = self.charge * p * (1.0 - p)
+        return -self.charge * float(p.sum()), first, -first * (1.0 - 2.0 * p)
 
     def bounds(self) -> tuple[float, float]:
         """Lowest and highest log s^2."""
@@ -50,6 +64,45 @@ class NoisePrior(NamedTuple):
             if abs(step) < 1e-12:
                 break
         return float(t)
+
+
+def best_precisions(s: Array, q: Array, unit: Array | float, charge: float) -> tuple[Array, Array]:
+    """The alpha of highest 1/2 [q^2/(alpha + s) - log(1 + s/alpha)] - charge p, and that height.
+
+    p = 1 / (1 + unit alpha), unit = s^2 / |phi|^2. Infinity and 0 where no alpha is above 0, and in
+    the span of the model.
+    """
+    square, ratio = q * q, np.ones_like(s)
+    np.divide(square, s, out=ratio, where=s * unit > SPAN_TOLERANCE)
+    np.maximum(ratio, 1.0, out=ratio)
+    gain = 0.5 * (ratio - 1.0 - np.log(ratio))
+    alpha, some = np.full_like(s, np.inf), gain > 0.0
+    np.divide(s, ratio - 1.0, out=alpha, where=some)
+    if charge and some.any():
+        units = np.broadcast_to(unit, s.shape)[some]
+        a, b = s[some] * units, square[some] * units
+        # at z = 1 / (unit alpha) stationary where a^2 z^3 + ... = 0; the real part of a complex
+        # root is a number like any other, of which the best one is taken
+        roots = _cubic_roots(
+            (a - b) / a**2 + 2.0 * (1.0 + charge),
+            (2.0 * (a - b) + a**2 + 4.0 * charge * a) / a**2,
+            (a - b + 2.0 * charge) / a**2,
+        )
+        z = np.fmax(roots.real, 1e-300)
+        reached = 0.5 * (b * z / (1.0 + a * z) - np.log1p(a * z)) - charge * z / (1.0 + z)
+        best = reached.argmax(axis=0)[None]
+        z, reached = (np.take_along_axis(of, best, 0)[0] for of in (z, reached))
+        gain[some] = np.maximum(reached, 0.0)
+        alpha[some] = np.where(reached > 0.0, 1.0 / (units * z), np.inf)
+    return alpha, gain
+
+
+def _cubic_roots(b: Array, c: Array, d: Array) -> Array:
+    """The roots (3, k) of z^3 + b z^2 + c z + d, complex."""
+    p, q = (c - b * b / 3.0) / 3.0, b**3 / 27.0 - b * c / 6.0 + 0.5 * d
+    root = np.sqrt(np.where(p == 0.0, -1e-300, -p) + 0j)
+    angle = np.arccos(-q / root**3) + 2.0 * np.pi * np.arange(3)[:, None]
+    return np.asarray(2.0 * root * np.cos(angle / 3.0) - b / 3.0)
 
 
 def design(Z: Array, centers: Array, lengthscales: Array, linear: bool, bias: bool) -> Array:
@@ -206,6 +259,18 @@ class Evidence(NamedTuple):
         gram = np.asfortranarray(self.gram[kept][:, kept])
         return self._replace(gram=gram, projection=self.projection[kept])
 
+    @property
+    def squares(self) -> Array:
+        """|phi_i|^2, (m,)."""
+        return np.diagonal(self.gram)
+
+    def objective(self, at: Statistics, noise: NoisePrior) -> float:
+        """Log evidence plus the log priors of noise and precisions."""
+        of_noise, of_alpha = noise.terms(at.log_var)[0], 0.0
+        if noise.charge:
+            of_alpha = noise.charges(at.alpha, at.log_var, self.squares)[0]
+        return at.value + of_noise + of_alpha
+
     def at(self, alpha: Array, log_var: float) -> Statistics | None:
         """The statistics; None where Sigma^-1 is not numerically positive definite."""
         beta, m, n = np.exp(-log_var), len(alpha), self.n
@@ -243,7 +308,7 @@ class Maximum(NamedTuple):
 
     active: Positions  # (m,), the columns that were not deleted
     at: Statistics
-    objective: float  # log evidence plus the log prior of the noise
+    objective: float  # log evidence plus the log priors of noise and precisions
 
 
 def maximize(
@@ -255,49 +320,59 @@ def maximize(
     for _ in range(100 + len(alpha)):
         if at is None:
             return None
-        stay = _stay(at)
+        stay = _stay(at, evidence.squares, noise.charge)
         if not stay.all():
             kept, evidence = kept[stay], evidence.select(stay)
             at = evidence.at(at.alpha[stay], at.log_var)
             continue
-        log_prior, by_log_var, curvature = noise.terms(at.log_var)
-        gradient = np.append(at.by_log_alpha, at.by_log_var + by_log_var)
+        _, by_log_var, curvature = noise.terms(at.log_var)
+        _, slopes, bends = noise.charges(at.alpha, at.log_var, evidence.squares)
+        gradient = np.append(at.by_log_alpha + slopes, at.by_log_var + by_log_var + slopes.sum())
         if at.log_var == low_high[int(gradient[-1] > 0)]:  # always where the noise is fixed
             gradient[-1] = 0.0
         if np.abs(gradient).max() < tolerance:
             break
         hessian = at.hessian()
-        hessian[-1, -1] += curvature
+        hessian[-1, -1] += curvature + bends.sum()
+        if noise.charge:
+            hessian[:-1, -1] += bends
+            hessian[-1, :-1] += bends
+            hessian[np.arange(len(bends)), np.arange(len(bends))] += bends
         if gradient[-1] == 0.0:
             hessian[-1, :-1] = hessian[:-1, -1] = 0.0
-        objective, reached = at.value + log_prior, None
+        objective, reached = evidence.objective(at, noise), None
         while reached is None and damping < 1e8:
             step = _damped_step(hessian, gradient, damping)
             if step is not None:
                 moved = noise.within(at.log_var + float(step[-1]))
                 tried = evidence.at(at.alpha * np.exp(step[:-1]), moved)
-                if tried is not None and tried.value + noise.terms(moved)[0] >= objective:
+                if tried is not None and evidence.objective(tried, noise) >= objective:
                     reached = tried
             damping = max(10.0 * damping, 1e-4) if reached is None else 0.1 * damping
         if reached is None:
             break
         at = reached
-        if at.value + noise.terms(at.log_var)[0] - objective < 1e-13 * abs(objective):
+        if evidence.objective(at, noise) - objective < 1e-13 * abs(objective):
             break
-    return None if at is None else Maximum(kept, at, at.value + noise.terms(at.log_var)[0])
+    return None if at is None else Maximum(kept, at, evidence.objective(at, noise))
 
 
-def _stay(at: Statistics) -> Flags:
-    """False for the columns to delete: the worst with q^2 <= s, and all that are nearly out."""
+def _stay(at: Statistics, squares: Array, charge: float) -> Flags:
+    """False for the columns to delete: the worst that brings nothing, and all nearly out."""
     gamma, variances = at.gamma, at.variances
     excess = at.mean**2 - variances * gamma  # (q^2 - s) Sigma_ii^2
     # Of weights that the data hardly determine several leave at once, for speed: those still of use
     # are added again.
     stay: Flags = (excess > 0) | (gamma > 1e-3)
-    if len(gamma):
-        ratio = excess / (variances * np.maximum(gamma, 1e-15))
-        worst = int(np.argmin(ratio))
-        stay[worst] &= ratio[worst] > 0
+    if not len(gamma):
+        return stay
+    worth = excess / (variances * np.maximum(gamma, 1e-15))  # q^2 / s - 1
+    if charge:
+        unit = np.exp(at.log_var) / squares
+        _, gain = best_precisions(gamma / variances, at.mean / variances, unit, charge)
+        worth = np.where(gain > 0.0, worth, worth - worth.max())
+    worst = int(np.argmin(worth))
+    stay[worst] &= worth[worst] > 0
     return stay
 
 

@@ -268,6 +268,24 @@ def test_probabilities_are_near_the_average_over_the_posterior(rng):
     assert_allclose(rvm.decision_function(tests), expected, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("mean", [-40.0, -3.0, 0.0, 0.7, 25.0])
+@pytest.mark.parametrize("std", [1e-3, 0.9, 1.1, 5.0, 60.0])
+def test_the_integral_over_f_is_that_of_a_fine_grid(mean, std):
+    z = np.linspace(-14.0, 14.0, 400_001)
+    expected = np.sum(expit(mean + std * z) * np.exp(-0.5 * z**2)) * 7e-5 / np.sqrt(2 * np.pi)
+    got = np.exp(sbl.log_mean_sigmoid(np.array([mean]), np.array([std**2])))
+    assert_allclose(got, expected, rtol=1e-9)
+
+
+def test_probabilities_by_quadrature_average_over_the_posterior():
+    rvm = clone(fitted("sequential")).set_params(lengthscales=[1.0, 50.0]).fit(X, Y)
+    approximate = rvm.predict_proba(X)
+    exact = rvm.set_params(integral="quadrature").predict_proba(X)
+    assert_allclose(exact.sum(axis=1), 1.0, rtol=1e-12)
+    assert 1e-4 < np.abs(exact - approximate).max() < 0.018
+    assert_array_equal(exact > 0.5, approximate > 0.5)
+
+
 def test_far_from_the_data_the_bias_decides():
     rvm = fitted("sequential")
     (machine,) = rvm.machines_
@@ -512,6 +530,7 @@ def test_too_few_iterations_are_recorded():
     ("options", "message"),
     [
         ({"algorithm": "em"}, "algorithm must be one of 'sequential', 'mackay'; got 'em'"),
+        ({"integral": "erf"}, "integral must be one of 'probit', 'quadrature'; got 'erf'"),
         ({"lengthscales": -1.0}, "lengthscales must be positive, one number or 2 .*; got -1.0"),
         ({"lengthscales": [1.0]}, "lengthscales must be positive, one number or 2"),
         ({"n_restarts": -1}, "n_restarts must be a whole number, at least 0; got -1"),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg.blas import dgemm, dgemv, dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
-from scipy.special import expit
+from scipy.special import expit, log_expit, log_ndtr, logsumexp
 
 from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.rvm import sparse_evidence
@@ -188,3 +188,18 @@ def equal_shares(Phi: Array, columns: Positions) -> Start:
     squares = np.einsum("ij,ij->j", Phi[:, columns], Phi[:, columns])
     columns, squares = columns[squares > 0], squares[squares > 0]
     return columns, squares * len(columns) / len(Phi)
+
+
+def log_mean_sigmoid(mean: Array, var: Array) -> Array:
+    """log E sigma(f), f ~ N(mean, var), each (k,), by the trapezoidal rule: 1e-12 of E."""
+    std, out = np.sqrt(var), np.empty(len(mean))
+    wide = std > 1.0
+    z, m, s = 0.25 * np.arange(-36, 37), mean[~wide, None], std[~wide, None]
+    terms = log_expit(m + s * z) - 0.5 * z**2
+    out[~wide] = logsumexp(terms, axis=1) + np.log(0.25 / np.sqrt(2.0 * np.pi))
+    # sigma(f) = P(l < f) of a logistic l: smooth in l, where sigma would be a step in z
+    m, s = mean[wide, None], std[wide, None]
+    at = np.minimum(m + s**2, 0.0) + 0.5 * np.arange(-90, 91)
+    terms = log_ndtr((m - at) / s) + log_expit(at) + log_expit(-at)
+    out[wide] = logsumexp(terms, axis=1) + np.log(0.5)
+    return out

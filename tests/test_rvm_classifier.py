@@ -13,7 +13,12 @@ from scipy.stats import multivariate_normal
 from sklearn.base import clone
 
 from forecast_unc.regression.rvm import laplace as sbl
-from forecast_unc.regression.rvm.rvm_classifier import RVMClassifier, _best_multiple, _train
+from forecast_unc.regression.rvm.rvm_classifier import (
+    RVMClassifier,
+    _best_multiple,
+    _Search,
+    _train,
+)
 from tests import oracles_rvm as oracles
 from tests.contract import failed_checks
 
@@ -142,6 +147,34 @@ def test_sparsity_and_quality_are_their_definition():
     expected = oracles.sparsity_and_quality(Phi * white[:, None], target * white, precision, 1.0)
     assert_allclose(s, expected[0], rtol=1e-9)
     assert_allclose(q, expected[1], rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("algorithm", ["sequential", "mackay"])
+def test_labels_by_chance_are_no_function_of_many_inputs(algorithm):
+    """By the plain prior 49 rows have a basis, and the log loss is .3 above that of chance."""
+    rng = np.random.default_rng(1)
+    X, y = rng.standard_normal((300, 20)), rng.integers(0, 2, 300)
+    rvm = RVMClassifier(lengthscales=3.0, algorithm=algorithm).fit(X[:60], y[:60])
+    assert rvm.prior_ == "smooth"
+    assert rvm.n_relevance_ <= 3
+    assert -np.log(rvm.predict_proba(X)[np.arange(300), y])[60:].mean() < 0.72
+
+
+@pytest.mark.parametrize("charge", [0.3, 2.0])
+def test_a_charged_action_gains_what_it_says(charge):
+    Phi, signs = problem()
+    alpha, active = np.full(61, np.inf), np.array([3, 60])
+    alpha[active] = 1.0
+    posterior = sbl.laplace(Phi[:, active], signs, alpha[active])
+    changed, promised = sbl.best_action(Phi, alpha, posterior, charge)
+    target, noise_var = working(Phi[:, active], signs, posterior.mean)
+
+    def objective(alpha):
+        p = 1 / (1 + 4 * alpha / (Phi**2).sum(axis=0))
+        return working_evidence(Phi, alpha, target, noise_var) - charge * p.sum()
+
+    assert (changed != alpha).sum() == 1
+    assert_allclose(objective(changed) - objective(alpha), promised, rtol=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -388,18 +421,18 @@ def test_a_sequential_search_starts_from_some_columns_and_the_bias(monkeypatch):
     Phi, signs = problem(40)
     begun = []
 
-    def trained(Phi, signs, start, max_iter):
+    def trained(Phi, signs, start, max_iter, charge):
         return SimpleNamespace(active=start[0], alpha=start[1], converged=True, n_iter=1)
 
-    def mackay(Phi, signs, start, max_iter):
+    def mackay(Phi, signs, start, max_iter, charge):
         begun.append((*start, max_iter))
-        return trained(Phi, signs, start, max_iter)
+        return trained(Phi, signs, start, max_iter, charge)
 
     monkeypatch.setattr(sbl, "train_mackay", mackay)
     monkeypatch.setattr(sbl, "train_sequential", trained)
     for most, size in ((12, 12), (40, 40), (41, 41)):
         begun.clear()
-        _train(Phi, signs, 15, 15, np.random.default_rng(0), most=most)
+        _train(Phi, signs, _Search(15, 15, most), np.random.default_rng(0))
         drawn = np.unique(np.concatenate([columns for columns, _, _ in begun]))
         assert_array_equal(drawn, np.arange(41))
         for columns, alpha, max_iter in begun:
@@ -412,7 +445,7 @@ def test_a_sequential_search_starts_from_some_columns_and_the_bias(monkeypatch):
         assert 1.7 < logs.std() < 2.3
         assert abs(logs.mean()) < 0.5
     begun.clear()
-    _train(Phi, signs, 0, 15, np.random.default_rng(0), most=None)
+    _train(Phi, signs, _Search(0, 15, None), np.random.default_rng(0))
     assert_array_equal(begun[0][0], np.arange(41))
     assert begun[0][2] == 15
 
@@ -449,15 +482,14 @@ def test_other_lengthscales_are_taken_where_their_gain_is_clear(share, chosen, m
     def design(Z, centers, lengthscales, *_):
         return (signs * odds_of(float(lengthscales[0]) / 3.0, level))[Z[:, 0].astype(int), None]
 
-    def train(inside, *given, most):
+    def train(inside, signs, search, rng):
         counts.append(len(inside))
-        assert most == 100
         return Fixed()
 
     monkeypatch.setattr(module, "design", design)
     monkeypatch.setattr(module, "_train", train)
     labels, Z = (signs > 0).astype(int), np.arange(float(n))[:, None]
-    asked = Z, labels, np.array([3.0]), 10, np.random.default_rng(0)
+    asked = Z, labels, np.array([3.0]), _Search(0, 10, 100), np.random.default_rng(0)
     assert _best_multiple(*asked) == chosen
     assert counts == [24] * 15 * 4  # four fifths, three times, for each multiple
     few = np.where(np.arange(n) == 0, 1, 0)
@@ -482,9 +514,9 @@ def test_lengthscales_of_many_rows_are_judged_by_some(monkeypatch):
         return (right * (lengthscales[0] == 2.0))[:, None]
 
     monkeypatch.setattr(module, "design", design)
-    monkeypatch.setattr(module, "_train", lambda *_, most: Fixed())
+    monkeypatch.setattr(module, "_train", lambda *_: Fixed())
     labels, rng = (right > 0).astype(int), np.random.default_rng(0)
-    assert _best_multiple(np.zeros((n, 1)), labels, np.ones(1), 10, rng) == 2.0
+    assert _best_multiple(np.zeros((n, 1)), labels, np.ones(1), _Search(0, 10, 100), rng) == 2.0
     assert sizes == [60] * 15 * 4  # of the 120 of a fold
 
 

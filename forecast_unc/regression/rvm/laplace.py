@@ -98,7 +98,14 @@ def sparsity_and_quality(
     return s, q
 
 
-def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> tuple[Array, float]:
+def charge_squares(Phi: Array) -> Array:
+    """|phi_i|^2 at even odds, where B = 1/4, by which the smooth prior measures alpha_i."""
+    return np.asarray(0.25 * np.maximum(np.einsum("ij,ij->j", Phi, Phi), 1e-300))
+
+
+def best_action(
+    Phi: Array, alpha: Array, posterior: LaplacePosterior, charge: float = 0.0
+) -> tuple[Array, float]:
     """Alphas (M,) after the best change, a column in, out or all re-estimated, and its nats."""
     active = np.flatnonzero(np.isfinite(alpha))
     s, q = sparsity_and_quality(Phi, active, alpha[active], posterior)
@@ -107,23 +114,30 @@ def best_action(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> tuple[
     candidate = np.isfinite(alpha) | (s > sparse_evidence.SPAN_TOLERANCE * size)
     with np.errstate(divide="ignore", invalid="ignore"):  # eq. 20
         target = np.where(candidate & (q * q > s), s * s / (q * q - s), np.inf)
+    unit = 1.0 / charge_squares(Phi)
+    if charge:
+        best_alone = sparse_evidence.best_precisions(s, q, unit, charge)[0]
+        target = np.where(candidate, best_alone, np.inf)
 
     def contribution(alpha: Array) -> Array:
         """Part of the log evidence of the regression that depends on alpha_i; 0 at infinity."""
-        return np.asarray(0.5 * (q * q / (alpha + s) - np.log1p(s / alpha)))
+        of_evidence = 0.5 * (q * q / (alpha + s) - np.log1p(s / alpha))
+        return np.asarray(of_evidence - charge / (1.0 + unit * alpha))
 
     gains = contribution(target) - contribution(alpha)
     best = int(np.argmax(gains))
     changed = alpha.copy()
     changed[best] = target[best]
     if np.isfinite(alpha[best]) and np.isfinite(target[best]):
-        joint = _reestimated(Phi[:, active], alpha[active], posterior)
+        joint = _reestimated(Phi[:, active], alpha[active], posterior, charge)
         if joint is not None:
             changed[active] = joint
     return changed, float(gains[best])
 
 
-def _reestimated(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Array | None:
+def _reestimated(
+    Phi: Array, alpha: Array, posterior: LaplacePosterior, charge: float
+) -> Array | None:
     """Precisions that maximize the evidence of the regression together; infinite where deleted."""
     B, f, residual = posterior.curvature, posterior.latent, posterior.residual
     weighted = np.asfortranarray(Phi * np.sqrt(B)[:, None])
@@ -132,8 +146,9 @@ def _reestimated(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Array
     wrong = np.abs(residual)
     # B (f + r / B)^2, with r^2 / B = |r| / (1 - |r|) whatever underflows
     y_squared = float(np.sum(B * f * f + 2.0 * f * residual + wrong / (1.0 - wrong)))
-    evidence = Evidence(gram, projection, y_squared, len(f))
-    found = sparse_evidence.maximize(evidence, alpha, 0.0, _UNIT_NOISE, 1e-8)
+    evidence = Evidence(gram, projection, y_squared, len(f), charge_squares(Phi))
+    prior = _UNIT_NOISE._replace(charge=charge)
+    found = sparse_evidence.maximize(evidence, alpha, 0.0, prior, 1e-8)
     if found is None:
         return None
     out = np.full(len(alpha), np.inf)
@@ -141,7 +156,14 @@ def _reestimated(Phi: Array, alpha: Array, posterior: LaplacePosterior) -> Array
     return out
 
 
-def train_sequential(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseModel:
+def log_prior(Phi: Array, alpha: Array, charge: float) -> float:
+    """Log prior of the precisions of Phi (n, m), up to a constant."""
+    return _UNIT_NOISE._replace(charge=charge).charges(alpha, 0.0, charge_squares(Phi))[0]
+
+
+def train_sequential(
+    Phi: Array, signs: Array, start: Start, max_iter: int, charge: float = 0.0
+) -> SparseModel:
     """The best action each time, then the mode again, until none gains over `GAIN_TOLERANCE`."""
     # The start is not empty: of very wide bases no first column gains alone.
     M = Phi.shape[1]
@@ -151,11 +173,12 @@ def train_sequential(Phi: Array, signs: Array, start: Start, max_iter: int) -> S
     for n_iter in range(1, max_iter + 1):
         active = np.flatnonzero(np.isfinite(alpha))
         posterior = laplace(Phi[:, active], signs, alpha[active], mean[active])
-        changed, gain = best_action(Phi, alpha, posterior)
+        changed, gain = best_action(Phi, alpha, posterior, charge)
         if gain <= GAIN_TOLERANCE:
             return SparseModel(active, alpha[active], 1.0, True, n_iter)
-        if posterior.log_evidence > highest + GAIN_TOLERANCE:
-            highest = posterior.log_evidence
+        objective = posterior.log_evidence + log_prior(Phi[:, active], alpha[active], charge)
+        if objective > highest + GAIN_TOLERANCE:
+            highest = objective
             best = SparseModel(active, alpha[active], 1.0, False, n_iter)
         # the rules, which hold B fixed, may undo each other; 50 is a choice
         if n_iter == best.n_iter + 50:
@@ -166,7 +189,9 @@ def train_sequential(Phi: Array, signs: Array, start: Start, max_iter: int) -> S
     return best._replace(n_iter=n_iter)
 
 
-def train_mackay(Phi: Array, signs: Array, start: Start, max_iter: int) -> SparseModel:
+def train_mackay(
+    Phi: Array, signs: Array, start: Start, max_iter: int, charge: float = 0.0
+) -> SparseModel:
     """All alphas at once, alpha = gamma / mu^2 (MacKay 1992, Tipping 2001), until they rest."""
     active, alpha = start
     mean = np.zeros(len(active))
@@ -174,7 +199,10 @@ def train_mackay(Phi: Array, signs: Array, start: Start, max_iter: int) -> Spars
         posterior = laplace(Phi[:, active], signs, alpha, mean)
         gamma = np.maximum(1.0 - posterior.prior_share(), 1e-15)
         # a weight of zero sends its alpha to infinity, in steps
-        ratio = np.minimum(gamma / np.maximum(alpha * posterior.mean**2, 1e-300), 1e4)
+        prior = _UNIT_NOISE._replace(charge=charge)
+        slopes = prior.charges(alpha, 0.0, charge_squares(Phi[:, active]))[1]
+        pull = gamma + 2.0 * slopes
+        ratio = np.minimum(pull / np.maximum(alpha * posterior.mean**2, 1e-300), 1e4)
         # choices, a hundred times those of regression, since each iteration costs a mode
         kept = (gamma > 1e-4) | (ratio < 1.0)
         if kept.all() and np.abs(np.log(ratio)).max(initial=0.0) < 1e-4:

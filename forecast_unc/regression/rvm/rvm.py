@@ -16,10 +16,12 @@ from forecast_unc.regression.kernel_posterior import Factor, KernelPosterior
 from forecast_unc.regression.rvm import batch
 from forecast_unc.regression.rvm.sequential import SequentialTrainer
 from forecast_unc.regression.rvm.sparse_evidence import (
+    ROWS_AN_INPUT,
     Bases,
     Evidence,
     NoisePrior,
     SparseModel,
+    chosen_prior,
     design,
     left_out_log_density,
     weight_posterior,
@@ -38,10 +40,6 @@ _TRUTHS = {
     "bias": "False leaves the constant out.",
     "linear": "True adds the inputs to the bases.",
 }
-# Rows an input from which the plain prior is honest: below, it takes noise for a function. Of pure
-# noise the learned std is .88, .60 and .07 of it with 3, 10 and 20 inputs and 60 rows, .97 with 2
-# inputs and 200; examples/benchmarks/rvm_coverage.py.
-_ROWS_AN_INPUT = 50
 # With the smooth prior, which makes their evidence comparable, in multiples of the typical ones.
 _MULTIPLES = (1.0, 2.0, 4.0)
 # Nats that a round of length-scale adaptation has to gain, a choice.
@@ -206,7 +204,7 @@ class RVMRegressor(KernelRegressor):
         self._output_scale = estimator.target_scale(y)
         Z = (X - self._input_offset) / self._input_scale
         t = (y - self._output_offset) / self._output_scale
-        self.prior_ = self._chosen_prior(*X.shape)
+        self.prior_ = chosen_prior(self.prior, len(X), X.shape[1], ROWS_AN_INPUT)
         noise = _NOISE_PRIOR
         if self.prior_ == "smooth":
             noise = noise._replace(charge=0.5 * float(np.log(len(y))))
@@ -228,12 +226,6 @@ class RVMRegressor(KernelRegressor):
             self.converged_, self.n_iter_ = model.converged, model.n_iter
             self._set_posterior(X, y)
         return self
-
-    def _chosen_prior(self, n: int, d: int) -> str:
-        """The prior by name, of "auto" the one for n rows of d inputs."""
-        if self.prior != "auto":
-            return self.prior
-        return "smooth" if d > 1 and n < _ROWS_AN_INPUT * d else "individual"
 
     def _set_posterior(self, X: Array, y: Array) -> None:
         """Make the posterior of rows at O(n m (m + d)) for m bases, as fast as an update of one."""

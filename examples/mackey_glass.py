@@ -61,9 +61,9 @@ class RVM(RandomPairs, RVMRegressor):
 
 REGRESSORS = {
     "GP": GP(),
-    "RVM": RVM(),
-    "RVM*": RVM(variance="augmented"),
-    "RVM, adaptive": RVM(adapt_lengthscales=True),
+    "RVM": RVM(prior="individual"),
+    "RVM*": RVM(prior="individual", variance="augmented"),
+    "RVM, adaptive": RVM(prior="individual", adapt_lengthscales=True),
 }
 # The augmented posterior has no closed form for uncertain inputs.
 METHODS = [

@@ -47,7 +47,7 @@ class RVM(RandomPairs, RVMRegressor):
 
 models = {
     "GP": Forecaster(GP(), lags=LAGS).fit(y[:2000]),
-    "RVM": Forecaster(RVM(), lags=LAGS).fit(y[:2000]),
+    "RVM": Forecaster(RVM(prior="individual"), lags=LAGS).fit(y[:2000]),
 }
 
 # %%

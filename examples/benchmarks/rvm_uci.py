@@ -24,8 +24,8 @@ from forecast_unc import GPRegressor, RVMRegressor, scores
 
 METHODS = {
     "GP": GPRegressor(),
-    "RVM": RVMRegressor(),
-    "RVM, adaptive": RVMRegressor(adapt_lengthscales=True),
+    "RVM": RVMRegressor(prior="individual"),
+    "RVM, adaptive": RVMRegressor(prior="individual", adapt_lengthscales=True),
 }
 
 

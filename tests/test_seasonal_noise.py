@@ -285,3 +285,20 @@ def test_days_of_a_year_have_no_noise_of_their_own(rng):
     index = pd.date_range("2010-01-01", periods=8 * 365)
     y = 100.0 + 5.0 * rng.normal(size=len(index)) - 40.0 * (index.day_of_year > 358)
     assert SeasonalNoise.learn(y, index, (7, 365)) is None
+
+
+@pytest.mark.parametrize("model", ["LaggedModel", "SmoothingModel"])
+def test_steps_that_never_vary_take_nothing_from_the_noise_of_others(model):
+    """Half of a day is 0: its rows have no residual, and bands of the others were .7 as wide."""
+    rng = np.random.default_rng(0)
+    index = pd.date_range("2024-01-01", periods=24 * 40, freq="h")
+    day = (index.hour >= 6) & (index.hour < 18)
+    y = pd.Series(np.where(day, 50.0 + 3.0 * rng.normal(size=len(index)), 0.0), index)
+    fitted = Forecaster(seasonal_period=24, transform=None, lower=-np.inf).fit(y)
+    weights = dict(zip(fitted.models_, fitted.weights_, strict=True))
+    one = max((own for own in weights if type(own).__name__ == model), key=weights.__getitem__)
+    noise = one.noise_std(index[-24:])
+    assert np.median(noise[~day[-24:]]) < 0.1
+    assert np.median(noise[day[-24:]]) == pytest.approx(3.0, rel=0.15)
+    ahead = one.predict(one.history.future(24), Method()).joint
+    assert np.median(ahead.std[day[-24:]]) == pytest.approx(3.0, rel=0.2)

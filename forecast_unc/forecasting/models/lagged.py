@@ -102,6 +102,7 @@ class LaggedModel(FittedModel):
         past = _past(specification, transform, taken_out, history, seasonal_noise)
         differencing = _standardizing(specification, past)
         rows = _noisy_rows(specification, differencing, past, times)
+        rows = _with_noise(rows, seasonal_noise, history.index)
         regressor = clone(specification.regressor)
         alike = _inputs_and_target(specification)
         for one in earlier:
@@ -135,6 +136,7 @@ class LaggedModel(FittedModel):
         )
         times = complete_rows(history.y, specification.lags, specification.differences)
         rows = _noisy_rows(specification, learned.differencing, past, times)
+        rows = _with_noise(rows, learned.seasonal_noise, history.index)
         learned = learned._replace(regressor=rows.condition(learned.regressor))
         return cls._of(learned, history, rows, past)
 
@@ -429,8 +431,16 @@ def _noisy_rows(
     if anchor is not None:
         target = target - X[:, anchor]
     maps, stds = LevelMap(lags, differencing), past.stds / differencing.scale
-    noise = None if past.noise is None else past.noise[times]
-    return NoisyRows(X, target, times, maps, anchor, stds, noise)
+    return NoisyRows(X, target, times, maps, anchor, stds)
+
+
+def _with_noise(
+    rows: NoisyRows, seasonal_noise: SeasonalNoise | None, index: pd.Index[Any]
+) -> NoisyRows:
+    """Rows with the noise of their steps of the season."""
+    if seasonal_noise is None:
+        return rows
+    return replace(rows, noise=seasonal_noise.of_rows(index)[rows.times])
 
 
 def _training(

@@ -28,7 +28,9 @@ _FEWEST, _MOST = 4, 4000
 # Level of Brown and Forsythe's test (1974) about 0: an analysis of variance of |e|.
 _LEVEL = 0.05
 # The least mean |e| of a step, over that of all: a log has to be finite.
-_LEAST = 1e-3
+_LEAST = 1e-2
+# A step does not vary where its noise is below so much of the mean.
+_STILL = 0.02
 # Variances of the log sizes, and in seasons the lengths of what neighbours share; 0: nothing.
 _VARIANCES = np.geomspace(1e-3, 10.0, 25)
 _LENGTHS = (0.0, 0.02, 0.05, 0.1, 0.2)
@@ -41,6 +43,7 @@ class SeasonalNoise:
 
     periods: tuple[int, ...]
     sizes: tuple[Array, ...]  # (m,) of each period; a time has the product
+    varying: float = 1.0  # share of times at steps that vary at all
 
     @classmethod
     def learn(cls, levels: Array, index: Times, periods: tuple[int, ...]) -> Self | None:
@@ -54,8 +57,14 @@ class SeasonalNoise:
         if not periods:
             return None
         levels, index = levels[-_MOST:], index[-_MOST:]
-        residuals, times = _residuals(levels, index, periods)
-        return cls.of(np.abs(residuals), times, index, periods)
+        noise, relative = None, np.ones(len(levels))
+        for _ in range(2):  # the second time without what loud steps did to quiet ones
+            residuals, times = _residuals(levels, index, periods, relative)
+            noise = cls.of(np.abs(residuals), times, index, periods)
+            if noise is None:
+                return None
+            relative = noise.of_rows(index)
+        return noise
 
     @classmethod
     def of(
@@ -72,18 +81,32 @@ class SeasonalNoise:
         if not found:
             return None
         noise = cls(tuple(found), tuple(factors))
-        unit = np.sqrt(np.mean(noise.at(index)[times] ** 2))
-        return cls(noise.periods, (factors[0] / unit, *factors[1:]))
+        own = noise.of_rows(index)[times]
+        varies = own > _STILL * own.mean()
+        unit = np.sqrt(np.mean(own[varies] ** 2))
+        return cls(noise.periods, (factors[0] / unit, *factors[1:]), float(varies.mean()))
 
-    def at(self, index: Times) -> Array:
-        """Relative stds (n,) of the noise at some times."""
+    def of_rows(self, index: Times) -> Array:
+        """Relative stds (n,) of the noise of rows to learn from."""
         each = zip(self.periods, self.sizes, strict=True)
         factors = [sizes[season_steps(index, period)] for period, sizes in each]
         return np.asarray(np.prod(factors, axis=0))
 
+    def at(self, index: Times) -> Array:
+        """Those of steps (n,), in units of the noise that was learned from such rows.
 
-def _residuals(levels: Array, index: Times, periods: tuple[int, ...]) -> tuple[Array, Positions]:
-    """Residuals of an autoregression beside effects of the season's steps, and their times."""
+        It is smaller by rows that an effect of their own fits without a residual, as nights of 0.
+        """
+        return np.asarray(self.of_rows(index) / np.sqrt(self.varying))
+
+
+def _residuals(
+    levels: Array, index: Times, periods: tuple[int, ...], relative: Array
+) -> tuple[Array, Positions]:
+    """Residuals of an autoregression beside effects of the season's steps, and their times.
+
+    By least squares weighted by the relative stds (n,) of the noise.
+    """
     lags = (*range(1, _LAGS + 1), *(period for period in periods if period > _LAGS))
     effects = calendar_inputs(index, ("profile",), periods)
     X, target = lag_embedding(levels, lags, effects)
@@ -91,11 +114,13 @@ def _residuals(levels: Array, index: Times, periods: tuple[int, ...]) -> tuple[A
     X, target = X[rows], target[rows]
     if not len(rows):
         return target, rows
-    center, scale = X.mean(axis=0), X.std(axis=0)
-    Z = (X - center) / np.where(scale > 0.0, scale, 1.0)
+    times, scale = rows + max(lags), X.std(axis=0)
+    X = (X - X.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
+    Z = np.column_stack([X, np.ones(len(X))])
+    weighted = Z / relative[times, None] ** 2
     target = target - target.mean()
-    weights = np.linalg.solve(Z.T @ Z + np.eye(Z.shape[1]), Z.T @ target)
-    return target - Z @ weights, rows + max(lags)
+    weights = np.linalg.solve(weighted.T @ Z + np.eye(Z.shape[1]), weighted.T @ target)
+    return target - Z @ weights, times
 
 
 def _p_value(sizes: Array, steps: Positions, period: int) -> float:

@@ -58,7 +58,7 @@ class SmoothingModel(FittedModel):
         levels = _levels(specification, transform, taken_out, history)
         seasonal_noise, noise = series.seasonal_noise(transform), None
         if seasonal_noise is not None:
-            noise = seasonal_noise.at(history.index[-len(levels) :])
+            noise = seasonal_noise.of_rows(history.index[-len(levels) :])
         with blas_threads(0):
             smoothing = Smoothing.learn(levels, specification.period, noise)
         return cls(specification, history, transform, smoothing, levels, taken_out, seasonal_noise)

@@ -64,6 +64,15 @@ def test_a_linear_model_is_the_bayesian_regression_of_its_rows():
     assert_allclose(other.noise_std_, model.noise_std_ / 3.0, rtol=1e-2)
 
 
+def test_inputs_orthogonal_but_for_the_noise_are_not_taken_as_such():
+    _, y, noise = rows(32)
+    X = np.tile([[1.0, 1.0], [1.0, -1.0], [-1.0, 1.0], [-1.0, -1.0]], (8, 1))
+    exact = LinearRegressor().fit(X, y, relative_noise=noise)
+    almost = LinearRegressor().fit(X + 1e-9 * y[:, None], y, relative_noise=noise)
+    assert_allclose(exact.log_evidence_, almost.log_evidence_, rtol=1e-6)
+    assert_allclose(exact.noise_std_, almost.noise_std_, rtol=1e-6)
+
+
 def test_the_evidence_of_a_process_is_that_of_its_rows():
     X, y, noise = rows()
     evidence = GaussianProcessEvidence(X, y, True, errors=noise)

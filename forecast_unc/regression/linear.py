@@ -248,7 +248,8 @@ class LinearRegressor(KernelRegressor):
         # shrunk bias is that at the mean input, which would mix the columns
         self._scale = np.append(column_scale(X), 1.0)
         own = groups == np.bincount(groups).argmax()
-        gram = X[:, own].T @ X[:, own]
+        weighted = X[:, own] / noise[:, None]
+        gram = weighted.T @ weighted
         alone = free and own.sum() > 1 and not (gram - np.diag(gram.diagonal())).any()
         orthogonal = own & alone
         self._offset = np.where(orthogonal, 0.0, X.mean(axis=0))

@@ -311,3 +311,20 @@ def test_steps_that_never_vary_take_nothing_from_the_noise_of_others(model):
     assert np.median(noise[day[-24:]]) == pytest.approx(3.0, rel=0.15)
     ahead = one.predict(one.history.future(24), Method()).joint
     assert np.median(ahead.std[day[-24:]]) == pytest.approx(3.0, rel=0.2)
+
+
+def test_steps_without_values_have_the_noise_of_the_others(rng):
+    """Closed weekends: lags of them leave Wednesdays, Thursdays and Fridays."""
+    index = pd.date_range("2024-01-01", periods=420)
+    y = 10.0 + np.where(index.day_of_week == 2, 3.0, 1.0) * rng.normal(size=420)
+    y[index.day_of_week > 4] = np.nan
+    noise = SeasonalNoise.learn(y, index, (7,)).at(index[:7])
+    assert 2.0 < noise[2] / noise[4] < 4.0
+    assert noise[[0, 1, 5, 6]].min() > noise[[3, 4]].min()
+
+
+def test_a_single_step_with_values_differs_from_none(rng):
+    """Three hours a day: two are lags of the third."""
+    index = pd.date_range("2024-01-01", periods=24 * 100, freq="h")
+    y = np.where(np.isin(index.hour, [8, 9, 10]), rng.normal(size=len(index)), np.nan)
+    assert SeasonalNoise.learn(y, index, (24,)) is None

@@ -10,6 +10,7 @@ from forecast_unc import Forecaster, GPRegressor, datasets
 from forecast_unc.forecasting.models.lagged import LaggedModel
 from forecast_unc.forecasting.models.stability import (
     Training,
+    bounded,
     excess,
     largest_root,
     least_squares,
@@ -58,6 +59,18 @@ def test_the_mean_stays_in_the_range_of_the_series(name, lags, origin):
     later = model.update(future[:3]).forecast(40, propagation="exact")
     assert later.mean.between(series.min() - room, series.max() + room).all()
     assert any(REMARK in line for line in model.choices_)
+
+
+def test_what_replaces_a_process_learns_with_the_noise_of_its_rows():
+    known, _ = section(SERIES["lorenz"](), 570, 206)
+    rows = training(((known - known.mean()) / known.std()).to_numpy(), (1, 2, 3, 4, 5, 6))
+    noise = np.where(np.arange(len(rows.X)) % 2, 0.5, 1.3)
+    own = GPRegressor().fit(rows.X, rows.target)
+    other, what = bounded(own, rows._replace(noise=noise))
+    assert what
+    again = other.condition(rows.X, rows.target, relative_noise=noise)
+    new = rows.X[::9] + 0.01
+    np.testing.assert_allclose(other.predict(new), again.predict(new), rtol=1e-9)
 
 
 def test_a_regressor_of_ones_own_is_told_of_and_never_modified():

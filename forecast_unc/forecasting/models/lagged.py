@@ -450,7 +450,7 @@ def _training(
     first = rows.times[0] - max(specification.lags)
     changes = differencing.forward(past.levels)[first - len(past.levels) :]
     lags, anchor = specification.lags, specification.anchor
-    return Training(rows.X, rows.y, changes, past.exog[first:], lags, anchor)
+    return Training(rows.X, rows.y, changes, past.exog[first:], lags, anchor, rows.noise)
 
 
 def _inputs_and_target(specification: Specification) -> tuple[Any, ...]:

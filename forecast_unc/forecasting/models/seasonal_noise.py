@@ -74,9 +74,12 @@ class SeasonalNoise:
         found, factors = list[int](), list[Array]()
         for period in periods:
             steps = season_steps(index, period)[times]
-            if len(sizes) >= _FEWEST * period and _p_value(sizes, steps, period) < _LEVEL:
+            enough = np.bincount(steps, minlength=period) >= _FEWEST
+            own = enough[steps]
+            few = len(sizes) < _FEWEST * period or enough.sum() < 2
+            if not few and _p_value(sizes[own], steps[own], period) < _LEVEL:
                 found.append(period)
-                factors.append(_relative(sizes, steps, period))
+                factors.append(_relative(sizes[own], steps[own], period))
                 sizes = sizes / factors[-1][steps]
         if not found:
             return None
@@ -134,12 +137,18 @@ def _p_value(sizes: Array, steps: Positions, period: int) -> float:
 
 
 def _relative(sizes: Array, steps: Positions, period: int) -> Array:
-    """Relative sizes of the steps (m,), by the posterior mean of their logarithms."""
-    counts = np.maximum(np.bincount(steps, minlength=period), 1)
-    means = np.maximum(np.bincount(steps, sizes, period) / counts, _LEAST * sizes.mean())
-    spread = ((sizes / means[steps] - 1.0) ** 2).sum() / max(len(sizes) - period, 1)
-    error = spread * period / len(sizes)
-    observed = np.fft.fft(np.log(means))[1:]
+    """Relative sizes of the steps (m,), by the posterior mean of their logarithms.
+
+    Steps of which none are given have the mean of the others.
+    """
+    counts = np.bincount(steps, minlength=period)
+    known, (groups, n) = counts > 0, (np.count_nonzero(counts), len(sizes))
+    means = np.bincount(steps, sizes, period) / np.maximum(counts, 1)
+    means = np.maximum(means, _LEAST * sizes.mean())
+    spread = ((sizes / means[steps] - 1.0) ** 2).sum() / max(n - groups, 1)
+    error = spread * groups / n
+    logs = np.log(means)
+    observed = np.fft.fft(np.where(known, logs, logs[known].mean()))[1:]
     squares = np.abs(observed) ** 2 / period
     apart = np.arange(period) / period
     best, shares = -np.inf, np.zeros(period - 1)

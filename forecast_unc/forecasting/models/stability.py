@@ -35,6 +35,7 @@ class Training(NamedTuple):
     exog: Array  # (m, k), of the same times
     lags: tuple[int, ...]
     anchor: int | None  # which of the lags is the prior mean, by place
+    noise: Array | None = None  # (n,), stds of the rows' noise, relative; None: all 1
 
 
 def bounded(regressor: KernelRegressor, training: Training) -> tuple[KernelRegressor, str]:
@@ -60,6 +61,7 @@ def _replaced(regressor: Process, training: Training) -> tuple[Process, str]:
     """
     weights, _ = least_squares(training)
     linear: dict[str, bool | Array] = {}
+    given = {} if training.noise is None else {"relative_noise": training.noise}
     if training.anchor is None:
         stable = weights.copy()
         root = max(1.0, largest_root(weights, training))
@@ -69,7 +71,7 @@ def _replaced(regressor: Process, training: Training) -> tuple[Process, str]:
     near, best = _excess_of_linear(weights, training) + 1.0, []
     for what, part in linear.items():
         other: Process = clone(regressor).set_params(linear=part)
-        other.fit(training.X, training.target)
+        other.fit(training.X, training.target, **given)
         out, cost = excess(other.posterior_.mean, training), 0.0
         if part is not False:  # half a log n each, as in Schwarz's criterion
             n = len(training.X)

@@ -328,3 +328,12 @@ def test_a_single_step_with_values_differs_from_none(rng):
     index = pd.date_range("2024-01-01", periods=24 * 100, freq="h")
     y = np.where(np.isin(index.hour, [8, 9, 10]), rng.normal(size=len(index)), np.nan)
     assert SeasonalNoise.learn(y, index, (24,)) is None
+
+
+def test_half_months_can_have_it(rng):
+    """Whose grid has no rule that an index without a time could be counted by."""
+    index = pd.date_range("2010-01-01", periods=96, freq="SMS")
+    y = pd.Series(50.0 + np.where(np.arange(96) % 4 < 2, 0.3, 3.0) * rng.normal(size=96), index)
+    model = Forecaster(seasonal_period=4).fit(y)
+    widths = np.diff(model.forecast(4).interval(0.8).to_numpy())[:, 0]
+    assert widths[2:].min() > 2.0 * widths[:2].max()

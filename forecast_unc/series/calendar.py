@@ -339,6 +339,8 @@ def _times(index: pd.Index[Any]) -> pd.DatetimeIndex:
 
 def _ordinal(index: pd.Index[Any]) -> Array:
     """Position of each time on an unending grid of the index's frequency."""
+    if not len(index):
+        return np.empty(0)
     if isinstance(index, pd.RangeIndex):
         return np.asarray(index.to_numpy() / index.step)
     freq: Any = index.freq  # type: ignore[attr-defined]

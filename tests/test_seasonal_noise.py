@@ -313,6 +313,15 @@ def test_steps_that_never_vary_take_nothing_from_the_noise_of_others(model):
     assert np.median(ahead.std[day[-24:]]) == pytest.approx(3.0, rel=0.2)
 
 
+def test_effects_that_a_model_knows_are_no_noise(rng):
+    """Promotions on Saturdays alone: what is left of them without the regressor is not noise."""
+    index = pd.date_range("2023-01-01", periods=210)
+    promotion = np.where(index.day_of_week == 5, rng.integers(0, 2, 210), 0.0)
+    y = pd.Series(50.0 + rng.normal(size=210) + 10.0 * promotion, index)
+    model = Forecaster(seasonal_period=7).fit(y, pd.DataFrame({"promotion": promotion}, index))
+    assert all(one.seasonal_noise is None for one in model.models_)
+
+
 def test_steps_without_values_have_the_noise_of_the_others(rng):
     """Closed weekends: lags of them leave Wednesdays, Thursdays and Fridays."""
     index = pd.date_range("2024-01-01", periods=420)

@@ -62,7 +62,7 @@ def test_the_mean_stays_in_the_range_of_the_series(name, lags, origin):
 
 
 def test_what_replaces_a_process_learns_with_the_noise_of_its_rows():
-    known, _ = section(SERIES["lorenz"](), 570, 206)
+    known, _ = section(SERIES["lorenz"](), 570, 86)
     rows = training(((known - known.mean()) / known.std()).to_numpy(), (1, 2, 3, 4, 5, 6))
     noise = np.where(np.arange(len(rows.X)) % 2, 0.5, 1.3)
     own = GPRegressor().fit(rows.X, rows.target)

@@ -98,7 +98,8 @@ class LaggedModel(FittedModel):
         taken_out = series.effects(transform, specification.effects)
         seasonal_noise = None
         if specification.regressor.takes_noise and specification.noise == "process":
-            seasonal_noise = series.seasonal_noise(transform)
+            known = specification.effects, specification.exog_lags
+            seasonal_noise = series.seasonal_noise(transform, *known)
         past = _past(specification, transform, taken_out, history, seasonal_noise)
         differencing = _standardizing(specification, past)
         rows = _noisy_rows(specification, differencing, past, times)

@@ -56,7 +56,8 @@ class SmoothingModel(FittedModel):
         transform = series.transform(specification.transform, specification.lower)
         taken_out = series.effects(transform, specification.effects, specification.exog_lags)
         levels = _levels(specification, transform, taken_out, history)
-        seasonal_noise, noise = series.seasonal_noise(transform), None
+        known = specification.effects, specification.exog_lags or 0
+        seasonal_noise, noise = series.seasonal_noise(transform, *known), None
         if seasonal_noise is not None:
             noise = seasonal_noise.of_rows(history.index[-len(levels) :])
         with blas_threads(0):

@@ -35,7 +35,7 @@ class TrainingSeries:
         self.noise_periods = noise_periods  # seasons between whose steps the noise may differ
         self.rows = CompleteRows(history.y) if rows is None else rows
         self._transforms: dict[tuple[str | None, float], PowerTransform] = {}
-        self._noise: dict[PowerTransform, SeasonalNoise | None] = {}
+        self._noise: dict[tuple[PowerTransform, tuple[str, ...], int], SeasonalNoise | None] = {}
         self._calendar: dict[tuple[PowerTransform, tuple[str, ...]], CalendarEffects] = {}
         self._exog: dict[tuple[PowerTransform, tuple[str, ...], int], ExogEffects] = {}
 
@@ -46,12 +46,20 @@ class TrainingSeries:
             self._transforms[key] = fitted_transform(kind, lower, self.history)
         return self._transforms[key]
 
-    def seasonal_noise(self, transform: PowerTransform) -> SeasonalNoise | None:
-        """What the noise of steps of the season differs by, on the scale of a transform."""
-        if transform not in self._noise:
-            levels, index = transform.forward(self.history.y), self.history.index
-            self._noise[transform] = SeasonalNoise.learn(levels, index, self.noise_periods)
-        return self._noise[transform]
+    def seasonal_noise(
+        self, transform: PowerTransform, words: tuple[str, ...], exog_lags: int
+    ) -> SeasonalNoise | None:
+        """What the noise of steps of the season differs by, on the scale of a transform.
+
+        Of levels without the effects that models know: those of a calendar's words, of regressors.
+        """
+        key = transform, words, exog_lags
+        if self.noise_periods and key not in self._noise:
+            history = self.history
+            effects = self.effects(transform, words, exog_lags if history.exog.shape[1] else None)
+            levels = transform.forward(history.y) - effects.at(history.index, history.exog)
+            self._noise[key] = SeasonalNoise.learn(levels, history.index, self.noise_periods)
+        return self._noise.get(key)
 
     def effects(
         self, transform: PowerTransform, words: tuple[str, ...], exog_lags: int | None = None

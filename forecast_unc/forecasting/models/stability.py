@@ -71,7 +71,7 @@ def _replaced(regressor: Process, training: Training) -> tuple[Process, str]:
     near, best = _excess_of_linear(weights, training) + 1.0, []
     for what, part in linear.items():
         other: Process = clone(regressor).set_params(linear=part)
-        other.fit(training.X, training.target)
+        other.fit(training.X, training.target, **given)
         out, cost = excess(other.posterior_.mean, training), 0.0
         if part is not False:  # half a log n each, as in Schwarz's criterion
             n = len(training.X)

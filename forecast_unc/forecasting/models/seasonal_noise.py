@@ -75,11 +75,11 @@ class SeasonalNoise:
         for period in periods:
             steps = season_steps(index, period)[times]
             enough = np.bincount(steps, minlength=period) >= _FEWEST
-            own = enough[steps]
+            rows = enough[steps]
             few = len(sizes) < _FEWEST * period or enough.sum() < 2
-            if not few and _p_value(sizes[own], steps[own], period) < _LEVEL:
+            if not few and _p_value(sizes[rows], steps[rows], period) < _LEVEL:
                 found.append(period)
-                factors.append(_relative(sizes[own], steps[own], period))
+                factors.append(_relative(sizes[rows], steps[rows], period))
                 sizes = sizes / factors[-1][steps]
         if not found:
             return None

@@ -86,9 +86,10 @@ def mackay(start, rng):
 
 
 def subspace_em(start, rng):
-    return batch.subspace_em(
-        Phi, t[:ROWS], NOISE, start, BUDGET, rng.permutation(Phi.shape[1]), 2000
-    )
+    order = rng.permutation(Phi.shape[1])
+    drawn = start[0][order], start[1]
+    model = batch.subspace_em(Phi[:, order], t[:ROWS], NOISE, drawn, BUDGET, 2000)
+    return model._replace(active=order[model.active])
 
 
 def sequential(start, rng):

@@ -330,7 +330,7 @@ def _read(options: Any) -> tuple[Forecaster | Combination, pd.Series[float], pd.
     if options.load is None:
         return of.make_forecaster(options), *reading.read_series(options)
     model = load_model(options.load)
-    history = model.ensemble_.history if isinstance(model, Forecaster) else None
+    history = model.history_ if isinstance(model, Forecaster) else None
     columns = [] if history is None else list(map(str, history.columns))
     if columns and not options.exog:
         named = " ".join(f"--exog {shlex.quote(name)}" for name in columns)
@@ -351,7 +351,7 @@ def _continued(
     """A saved model at the end of data: updated where they go on with its series, else applied."""
     why = "a Combination holds no series of its own"
     if isinstance(model, Forecaster):
-        history, n = model.ensemble_.history, len(y)
+        history, n = model.history_, len(y)
         history.alike(y, exog)  # raises where the times cannot be compared
         end, n_new = times.format_time(history.index, -1), int((y.index > history.index[-1]).sum())
         place = history.index.get_indexer(y.index)  # -1: not a time of the model's series

@@ -192,10 +192,7 @@ class Combination(Scored):
 
     def _past_steps(self) -> AskPast:
         """One-step forecasts of the past by their places in the series, for :meth:`fitted`."""
-        members = [
-            one.ensemble_.past_steps() if isinstance(one, Forecaster) else one._past_steps()
-            for one in self._known_members()
-        ]
+        members = [one._past_steps() for one in self._known_members()]
 
         def ask(at: Positions) -> PastSteps | None:
             return average_past(self._averaging, [ask(at) for ask in members], self.weights_)

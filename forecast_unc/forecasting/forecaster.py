@@ -18,8 +18,9 @@ from sklearn.utils.validation import check_is_fitted
 from forecast_unc import _checks
 from forecast_unc._checks import RandomState, refusal
 from forecast_unc._notes import Note
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast, forecast_of
+from forecast_unc.distributions.prediction import PastSteps
 from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.choose import choice
 from forecast_unc.forecasting.choose.arguments import Arguments, is_auto, suggested_periods
@@ -247,7 +248,7 @@ class Forecaster(Scored, Arguments):
         ensemble, before = self._ensemble(), self.history_
         history = before.followed_by(check_is_series(y_new, "y_new"), exog, y_std)
         history = history.part(max(0, len(history.y) - max(_MOST_KEPT, len(before.y))))
-        self.ensemble_ = ensemble.extend(without_outliers(self, history))
+        self.ensemble_ = ensemble.extend(self._by_clock(without_outliers(self, history)))
         return self
 
     def apply(
@@ -268,10 +269,10 @@ class Forecaster(Scored, Arguments):
             A new one; this one is unchanged.
         """
         ensemble = self._ensemble()
-        other = ensemble.history.alike(check_is_series(y), exog, y_std)
+        other = self.history_.alike(check_is_series(y), exog, y_std)
         history = without_outliers(self, other)
         applied = copy.copy(self)
-        applied.ensemble_ = ensemble.at(history)
+        applied.ensemble_ = ensemble.at(self._by_clock(history))
         return applied
 
     def forecast(
@@ -333,10 +334,14 @@ class Forecaster(Scored, Arguments):
         remedy = "True shares the function uncertainty between the steps."
         _checks.check_truth("path_consistent", path_consistent, remedy)
         _checks.check_choice("propagation", propagation, PROPAGATIONS)
-        ahead = ensemble.history.future(steps, exog, exog_std, exog_cov)
+        ahead = self.history_.future(steps, exog, exog_std, exog_cov)
+        local, places = ahead.by_clock(ensemble.history)
         seed = self.random_state if random_state is None else random_state
         method = Method(propagation, path_consistent, n_samples, seed)
-        return forecast_of(ahead.index, ensemble.predict(ahead, method))
+        prediction = ensemble.predict(local, method)
+        if not np.array_equal(places, np.arange(len(prediction))):
+            prediction = prediction.each(places)
+        return forecast_of(ahead.index, prediction)
 
     def effects(self, coverage: float = 0.9) -> pd.DataFrame:
         """Return how much a value changes with one unit more of each regressor.
@@ -384,7 +389,8 @@ class Forecaster(Scored, Arguments):
     @property
     def history_(self) -> History:
         """The series up to the origin, checked, with what of it is left out."""
-        return self._ensemble().history
+        history = self._ensemble().history
+        return history if history.instants is None else history.instants
 
     @property
     def models_(self) -> tuple[FittedModel, ...]:
@@ -514,10 +520,29 @@ class Forecaster(Scored, Arguments):
         for line in closed_days_named(history):
             warnings.warn(line, ClosedDaysWarning, stacklevel=3)
         history = since_last_shift(arguments, without_outliers(arguments, history))
-        return Ensemble.fit(choice.resolve(arguments, history), history, earlier)
+        chosen, history = choice.resolve_by_clock(arguments, history)
+        return Ensemble.fit(chosen, history, earlier)
+
+    def _by_clock(self, history: History) -> History:
+        """A history as that of the fit, by the clock or not."""
+        return history if self._ensemble().history.instants is None else history.by_clock()
 
     def _past_steps(self) -> AskPast:
-        return self._ensemble().past_steps()
+        history, ask = self._ensemble().history, self._ensemble().past_steps()
+        if history.instants is None:
+            return ask
+
+        def by_clock(at: Positions) -> PastSteps | None:
+            places = history.places[at]
+            some = np.unique(places[places >= 0])
+            found = ask(some) if len(some) else None
+            if found is None:
+                return None
+            places = np.searchsorted(some, places)
+            known = found.known[places] & (history.places[at] >= 0)
+            return PastSteps(at, found.prediction.each(places), known)
+
+        return by_clock
 
     def _ensemble(self) -> Ensemble:
         check_is_fitted(self, "ensemble_")

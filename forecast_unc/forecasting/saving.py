@@ -282,23 +282,31 @@ def _is_plain(dtype: np.dtype[Any]) -> bool:
 
 def _recipe_of(_: str, ensemble: Ensemble) -> dict[str, Any]:
     """Recipe of a model: two series, the posteriors' and the origin's, and more."""
-    learned = ensemble.trained[0].history
+    history, learned = ensemble.history, ensemble.trained[0].history
     return {
-        "learned": learned,
-        "origin": None if ensemble.history is learned else ensemble.history,
+        "learned": learned.instants or learned,
+        "origin": None if history is learned else history.instants or history,
         "models": [model.recipe() for model in ensemble.trained],
         "rules": ensemble.rules,
         "refused": ensemble.refused,
+        "by_clock": history.instants is not None,
     }
 
 
 def _ensemble(
-    learned: History, origin: History | None, models: Sequence[dict[str, Any]], **rest: Any
+    learned: History,
+    origin: History | None,
+    models: Sequence[dict[str, Any]],
+    by_clock: bool = False,  # of files of before it was there, too
+    **rest: Any,
 ) -> Ensemble:
     """An ensemble by its recipe: each model as `extend` makes it, and moved as by `at`."""
     for one in (learned, origin or learned):
         if len({len(each) for each in (one.y, one.stds, one.index, one.exog, one.outliers)}) > 1:
             raise Unreadable("whose series is not as long as its index")
+    if by_clock:
+        learned = learned.by_clock()
+        origin = None if origin is None else origin.by_clock()
     for model in models:
         _check_within(model["specification"], len(learned.y))
         _check_scale(model.get("differencing"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -10,9 +11,9 @@ import pandas as pd
 from pandas.tseries.offsets import CustomBusinessDay
 
 from forecast_unc._checks import refusal
-from forecast_unc._typing import Array, Flags
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.errors import ArgumentError
-from forecast_unc.series import times
+from forecast_unc.series import clock, times
 from forecast_unc.series.exog import check_exog, check_uncertainty
 from forecast_unc.series.values import check_follows, check_series, check_y_std
 
@@ -37,6 +38,24 @@ class Ahead:
         cov = None if self.exog_cov is None else self.exog_cov[:size, :size]
         return replace(self, index=self.index[:steps], exog=self.exog[:steps], exog_cov=cov)
 
+    def by_clock(self, history: History) -> tuple[Self, Positions]:
+        """The steps after a history, local ones if it is by the clock, and each one's place (h,).
+
+        An hour that clocks repeat has one place.
+        """
+        local, steps = history.index, np.arange(len(self.index))
+        if history.instants is None:
+            return self, steps
+        at = clock.local_slots(self.index) - clock.local_slots(local[-1:]) - 1
+        at = np.maximum(at, 0)
+        n, k = int(at.max()) + 1, self.exog.shape[1]
+        cov = self.exog_cov
+        if cov is not None and not np.array_equal(at, steps):
+            matrix = np.kron(clock.filled(np.eye(len(steps)), at, n), np.eye(k))
+            cov = matrix @ cov @ matrix.T
+        index = times.future_index(local, n)
+        return replace(self, index=index, exog=clock.filled(self.exog, at, n), exog_cov=cov), at
+
     def after(self, index: pd.Index[Any], exog: Array) -> Self:
         """These steps after others (m, k) that follow an index."""
         steps, size = times.future_index(index, len(exog) + len(self.index)), exog.size
@@ -57,6 +76,7 @@ class History:
     outliers: Array  # (n,), the values that are treated as missing, NaN elsewhere
     forgotten: int = 0  # values before these
     shifted: int = 0  # those of them that were left out as of another level
+    instants: History | None = None  # what was given, of a history by the clock
 
     @classmethod
     def checked(
@@ -91,7 +111,48 @@ class History:
         """The history from one position to another, that one not included."""
         arrays = ("y", "stds", "index", "exog", "outliers")
         parts = {name: getattr(self, name)[start:stop] for name in arrays}
-        return replace(self, **parts, forgotten=self.forgotten + start)
+        instants = self.instants
+        if instants is not None:
+            inside = np.flatnonzero(self.places < len(self.y[:stop]))
+            instants = instants.part(int((self.places < start).sum()), int(inside[-1]) + 1)
+        return replace(self, **parts, forgotten=self.forgotten + start, instants=instants)
+
+    def by_clock(self) -> Self:
+        """The history on the grid of local times; itself without a time zone, or of whole days.
+
+        An hour that clocks skip is missing. One that they repeat has the mean of its two values,
+        from when it is over.
+        """
+        if not clock.has_clock(self.index):
+            return self
+        slots = clock.local_slots(self.index)
+        first, end = slots.min(), slots.max() + 1
+        with suppress(ArgumentError):  # beyond the dates that an index can hold
+            following = times.future_index(self.index, clock.steps_of_change(self.index))
+            end = min(end, clock.local_slots(following).min())
+        n = max(int(end - first), 1)
+        some = slots - first < n
+        at = slots[some] - first
+        counts = np.maximum(np.bincount(at, ~np.isnan(self.y[some]), minlength=n), 1.0)
+        stds = np.where(np.isnan(self.y), 0.0, self.stds)[some]
+        return replace(
+            self,
+            y=clock.means(self.y[some], at, n),
+            stds=np.sqrt(np.bincount(at, stds**2, minlength=n)) / counts,
+            index=clock.local_grid(self.index, n),
+            exog=clock.filled(self.exog[some], at, n),
+            outliers=clock.means(self.outliers[some], at, n),
+            instants=self,
+        )
+
+    @property
+    def places(self) -> Positions:
+        """The place of each value that was given; one not in use has -1."""
+        if self.instants is None:
+            return np.arange(len(self.y))
+        slots = clock.local_slots(self.instants.index)
+        at = slots - slots.min()
+        return np.where(at < len(self.y), at, -1)
 
     def to_last_value(self) -> Self:
         """The history up to its last observed value; itself if that is the last one."""

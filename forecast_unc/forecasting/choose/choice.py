@@ -37,6 +37,7 @@ from forecast_unc.forecasting.choose.specification import (
     Specification,
     are_counts,
     check_length,
+    longest_lag,
 )
 from forecast_unc.forecasting.choose.table import MOST_ROWS, PLAIN, Candidate, candidates
 from forecast_unc.regression.gp import GPRegressor
@@ -50,6 +51,7 @@ from forecast_unc.series.calendar import (
     check_effects,
     seasonal_periods,
 )
+from forecast_unc.series.clock import steps_a_day
 from forecast_unc.series.exog import check_exog_lags
 from forecast_unc.series.history import History
 from forecast_unc.series.rows import CompleteRows
@@ -117,6 +119,16 @@ def resolve(arguments: Arguments, history: History) -> Choice:
     tested = bool(held_twice(history.y, seasonal_periods(history.index)))
     rules = replace(rules, lower=lower, lower_given=given, upper=upper, tested=tested)
     return Choice(specifications, rules, rows)
+
+
+def resolve_by_clock(arguments: Arguments, history: History) -> tuple[Choice, History]:
+    """What `resolve` gives, and the history, by the clock if a lag or a season is a day or more."""
+    local = history.by_clock()
+    choice = resolve(arguments, local)
+    longest = max(map(longest_lag, choice.specifications))
+    if local is history or longest >= steps_a_day(history.index):
+        return choice, local
+    return resolve(arguments, history), history
 
 
 def _automatic(

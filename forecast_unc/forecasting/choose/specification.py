@@ -123,6 +123,13 @@ class CountSpecification:
 MemberSpecification = Specification | SmoothingSpecification | CountSpecification
 
 
+def longest_lag(one: MemberSpecification) -> int:
+    """The longest lag, also of differences, or the season of states."""
+    if isinstance(one, Specification):
+        return max(*one.lags, *one.differences, 1)
+    return one.period if isinstance(one, SmoothingSpecification) else 1
+
+
 @dataclass(frozen=True)
 class Averaging:
     """Rule by which quantiles are averaged.

@@ -1,12 +1,17 @@
 """A series of a time zone keeps its instants; its seasons and lags follow the clock on the wall."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from forecast_unc import Forecaster, backtest, load_model
+from forecast_unc.cli.dates import converted
+from forecast_unc.errors import ArgumentError, InvalidArgument
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.history import History
+from forecast_unc.series.times import regular_index
 
 CHANGES = {"forward": "2024-03-31", "back": "2024-10-27"}
 
@@ -102,3 +107,65 @@ def test_short_lags_are_of_instants():
     index = pd.date_range("2024-10-26", periods=40, freq="h", tz="Europe/Berlin")
     model = Forecaster(LinearRegressor(), lags=2).fit(pd.Series(np.sin(np.arange(40.0)), index))
     assert model.ensemble_.history is model.history_
+
+
+# Local times without a zone
+
+BERLIN = SimpleNamespace(zone="Europe/Berlin", to_period=None)
+
+
+@pytest.mark.parametrize("freq", ["h", "15min"])
+@pytest.mark.parametrize("part", [slice(None), slice(0, 10), slice(9, None), slice(13, None)])
+@pytest.mark.parametrize("step", [1, -1])
+def test_local_times_are_told_apart_by_their_order(freq, part, step):
+    """Also those of several series, and where a series ends or begins in the hour."""
+    index = pd.date_range("2024-10-27 00:00", periods=24, freq=freq, tz="Europe/Berlin")
+    ids = pd.Series([1] * 24 + [2] * len(index[part]))
+    times = index[::step].append(index[part][::step])
+    found = converted(times.tz_localize(None), BERLIN, ids)
+    assert found.tolist() == times.tolist()
+
+
+@pytest.mark.parametrize(
+    ("times", "got"),
+    [
+        (["2024-10-27 01:00", "2024-10-27 02:00", "2024-10-27 03:00"], "2024-10-27 02:00:00 once"),
+        (["2024-03-31 01:00", "2024-03-31 02:00", "2024-03-31 03:00"], "2024-03-31 02:00:00"),
+    ],
+)
+def test_times_that_clocks_do_not_tell_are_named(times, got):
+    with pytest.raises(ArgumentError) as error:
+        converted(pd.DatetimeIndex(times), BERLIN)
+    assert (error.value.argument, error.value.got) == ("--time", got)
+
+
+@pytest.mark.parametrize(
+    ("kind", "advice", "line"),
+    [
+        (
+            "local",
+            "Aggregate the duplicates, for example y.groupby(level=0).mean(). It may be the hour "
+            "of which clocks went back. Then name its zone, {}.",
+            'y.index = y.index.tz_localize("Europe/Berlin", ambiguous="infer")',
+        ),
+        *[
+            (
+                kind,
+                "Convert times with pd.to_datetime, {}.",
+                'y.index = pd.to_datetime(y.index, utc=True).tz_convert("Europe/Berlin")',
+            )
+            for kind in ("text", "dates")
+        ],
+    ],
+)
+def test_the_line_that_names_the_zone_is_said(kind, advice, line):
+    index = pd.date_range("2024-10-26 20:00", periods=30, freq="h", tz="Europe/Berlin", unit="us")
+    y = pd.Series(1.0, index.tz_localize(None))
+    if kind != "local":
+        text = [time.isoformat() for time in index]
+        y.index = pd.Index(text if kind == "text" else list(map(pd.Timestamp, text)), dtype=object)
+    with pytest.raises(InvalidArgument) as error:
+        regular_index(y.index, "y")
+    assert error.value.remedy == advice.format(line)
+    exec(line, {"y": y, "pd": pd})
+    assert regular_index(y.index, "y").equals(index)

@@ -14,7 +14,8 @@ import numpy as np
 import pandas as pd
 from pandas.api.types import is_datetime64_any_dtype, is_integer_dtype, is_numeric_dtype
 
-from forecast_unc._checks import refusal
+from forecast_unc._checks import first_true, refusal
+from forecast_unc._typing import Flags
 from forecast_unc.cli.mending import FileError
 from forecast_unc.errors import InvalidArgument
 from forecast_unc.series.times import (
@@ -422,8 +423,10 @@ def _is_middle(column: pd.Series[Any]) -> bool:
     return bool(((twelfths > 0.25) & (twelfths < 0.75)).all())
 
 
-def converted(times: pd.Index[Any], options: Any) -> pd.Index[Any]:
-    """Times in the zone of --zone, or as the periods of --to-period."""
+def converted(
+    times: pd.Index[Any], options: Any, ids: pd.Series[Any] | None = None
+) -> pd.Index[Any]:
+    """Times in the zone of --zone, or as the periods of --to-period; `ids`: the series of each."""
     if options.zone is None and options.to_period is None:
         return times
     if not isinstance(times, pd.DatetimeIndex):
@@ -431,11 +434,12 @@ def converted(times: pd.Index[Any], options: Any) -> pd.Index[Any]:
         raise refusal(option, "be left out for times that are no dates", "one", "Leave it out.")
     if options.zone is not None:
         try:
-            times = times.tz_convert(options.zone) if times.tz else _local(times, options.zone)
+            zone = times[:0].tz_localize(None).tz_localize(options.zone).tz
         except (ValueError, KeyError) as error:
             got = f"{options.zone}: {str(error).splitlines()[0]}"
             remedy = "Name another, such as Europe/Berlin or UTC."
-            raise refusal("--zone", "be a time zone that has these times", got, remedy) from error
+            raise refusal("--zone", "be a time zone", got, remedy) from error
+        times = times.tz_convert(zone) if times.tz else _local(times, options.zone, ids)
     if options.to_period is None:
         return times
     if options.to_period == "dekad":
@@ -452,11 +456,38 @@ def converted(times: pd.Index[Any], options: Any) -> pd.Index[Any]:
     return periods
 
 
-def _local(times: pd.DatetimeIndex, zone: str) -> pd.DatetimeIndex:
-    """Local times in their zone; of an hour that is there twice the first is of summer."""
-    newest_first = len(times) > 1 and times[0] > times[-1]
-    twice = times.duplicated(keep="last" if not newest_first else "first")
-    return times.tz_localize(zone, ambiguous=twice)
+def _local(
+    times: pd.DatetimeIndex, zone: str, ids: pd.Series[Any] | None = None
+) -> pd.DatetimeIndex:
+    """Local times in their zone: of an hour that is there twice the first in time is of summer.
+
+    A part of one is of summer at the end of a series, and of winter at its beginning.
+    """
+    known, summer = np.asarray(times.notna()), np.ones(len(times), dtype=np.bool_)
+    localized = times.tz_localize(zone, ambiguous=summer, nonexistent="NaT")
+    if (at := first_true(known & localized.isna())) is not None:
+        must, got = f"hold no hour that clocks skip in {zone}", format_time(times, at)
+        remedy = "Leave that row out, or name a zone whose clocks never change, such as "
+        remedy += "--zone Etc/GMT-1 (UTC+1)."
+        raise refusal("--time", must, got, remedy)
+    twice: Flags = known & times.tz_localize(zone, ambiguous="NaT").isna()
+    is_summer = np.zeros(len(times), dtype=np.bool_)
+    some = pd.Series(np.arange(len(times)))
+    series = [some] if ids is None else [rows for _, rows in some.groupby(ids.to_numpy())]
+    for one in series if twice.any() else []:
+        rows = one.to_numpy()
+        own, sure = times[rows], times[rows[~twice[rows]]]
+        keep: Any = "last" if own[0] <= own[-1] else "first"
+        is_summer[rows] = own.duplicated(keep=keep)
+        single = twice[rows] & ~own.duplicated(keep=False)
+        late = single & (not len(sure) or own > sure.max())
+        is_summer[rows] |= late
+        if (at := first_true(single & ~late & (own > sure.min()))) is not None:
+            must, got = f"hold the hour that clocks repeat in {zone} twice", format_time(own, at)
+            first = own[at : at + 1].tz_localize(zone, ambiguous=summer[:1])[0].isoformat()
+            remedy = f"Add the other row, or write times with their offset from UTC, as {first}."
+            raise refusal("--time", must, f"{got} once", remedy)
+    return times.tz_localize(zone, ambiguous=is_summer)
 
 
 def from_one(table: Table, column: pd.Series[Any]) -> pd.Index[Any]:

@@ -84,7 +84,7 @@ class Option(click.Option):
 
     def __init__(self, name: str, metavar: str, text: str, **settings: Any) -> None:
         text = f"{text} (repeatable)" if settings.get("multiple") else text
-        super().__init__([name], metavar=metavar, help=text, **settings)
+        super().__init__(name.split(), metavar=metavar, help=text, **settings)
 
 
 class Command(click.Command):
@@ -159,10 +159,11 @@ DATA: list[click.Parameter] = [
             type=click.Choice(["s", "ms", "us", "ns", "excel", "year", "count"]),
         ),
         Option(
-            "--zone",
+            "--zone --tz",
             "ZONE",
             "time zone of the times, such as Europe/Berlin: the hour that clocks repeat is told "
-            "apart by its order; times with an offset from UTC are converted",
+            "apart by its order; times with an offset from UTC are converted; days and weeks are "
+            "by its clock",
         ),
         Option(
             "--to-period",

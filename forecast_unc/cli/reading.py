@@ -306,7 +306,8 @@ class _Table:
         columns = [self.column("--time", name) for name in self.options.time]
         for column in columns:
             self._check_cells("--time", column)
-        return converted(self._times(columns), self.options)
+        ids = self.frame.get(self.options.id)
+        return converted(self._times(columns), self.options, ids)
 
     def _times(self, columns: list[pd.Series[Any]]) -> pd.Index[Any]:
         if len(columns) == 1:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from contextlib import suppress
+from datetime import datetime
 from numbers import Real
 from typing import Any
 
@@ -163,6 +164,10 @@ def _check_times(index: pd.Index, name: str) -> None:
         if _is_text(index) and (is_foreign := foreign_months(index.to_series())).any():
             got, remedy = f"{index[is_foreign][0]!r} in it", f"{AS_NUMBERS}, and convert them"
             remedy += f", {name}.index = pd.to_datetime({name}.index)"
+        elif _offsets(index) > 1:
+            got = "times of several offsets from UTC, as where clocks change"
+            remedy += f", {name}.index = pd.to_datetime({name}.index, utc=True)"
+            remedy += '.tz_convert("Europe/Berlin")'
         elif _is_text(index):
             remedy += (
                 f", {name}.index = pd.to_datetime({name}.index), dayfirst=True if days are first"
@@ -185,7 +190,8 @@ def _check_times(index: pd.Index, name: str) -> None:
         got = f"{first} more than once"
         remedy = f"Aggregate the duplicates, for example {name}.groupby(level=0).mean()."
         if _clocks_go_back(index):
-            remedy = f"{remedy} {AT_CLOCK_CHANGE}"
+            remedy += f" {AT_CLOCK_CHANGE} Then name its zone, {name}.index = "
+            remedy += f'{name}.index.tz_localize("Europe/Berlin", ambiguous="infer").'
             raise refusal(name, "have unique times", got, remedy, code="clock change")
         raise refusal(name, "have unique times", got, remedy, code="repeated")
     if not index.is_monotonic_increasing:
@@ -194,6 +200,13 @@ def _check_times(index: pd.Index, name: str) -> None:
         remedy = f"Sort it with {name}.sort_index()."
         got = f"{first} out of place"
         raise refusal(name, "be in ascending order of time", got, remedy, code="order")
+
+
+def _offsets(index: pd.Index[Any]) -> int:
+    """How many offsets from UTC text or dates of an index have."""
+    if _is_text(index):
+        return int(index.str.extract(r":\d\d\S*?\s?([+-]\d\d:?\d\d)$")[0].nunique())
+    return len({one.utcoffset() for one in index if isinstance(one, datetime)} - {None})
 
 
 def foreign_months(text: pd.Series[str]) -> pd.Series[bool]:

@@ -20,6 +20,8 @@ from tests import oracles
 
 COV = np.array([[1.0, 0.6, 0.3], [0.6, 2.0, 1.0], [0.3, 1.0, 3.0]])
 MEAN = np.array([1.0, -2.0, 5.0])
+STD = np.sqrt(COV.diagonal())
+ALIKE = np.outer(STD, STD)
 
 
 class Given:
@@ -63,7 +65,7 @@ def fitted(name):
 def test_a_check_shows_its_verdict_first():
     shown = forecast().check(100, random_state=0)
     assert repr(shown) == str(shown)
-    assert repr(shown).startswith('use "exact" (100 sample paths)\n')
+    assert repr(shown).startswith('keep "exact" (100 sample paths)\n')
 
 
 def test_the_table_is_that_of_the_moments_of_the_paths():
@@ -115,6 +117,11 @@ def bimodal(y):
     return MEAN + np.where(y > MEAN, 1.0, -1.0) * (1.0 + 0.1 * np.abs(y - MEAN))
 
 
+def piled(y):
+    """Of the same mean and std, with a third of the values at one, which is not bimodal."""
+    return MEAN + STD * (np.maximum((y - MEAN) / STD, -0.4) - 0.2304) / 0.7142
+
+
 def exponential(y):
     return MEAN + np.sqrt(np.diagonal(COV)) * (-np.log(norm.sf((y - MEAN) / COV.diagonal() ** 0.5)))
 
@@ -129,7 +136,12 @@ def exponential(y):
         (forecast(cov=1.5**2 * COV), "mixture", "3 of 3 steps and the sum: the std is off"),
         (forecast(MEAN + np.array([0.0, 0.0, 0.6])), "mixture", "the mean is off"),
         (forecast(cov=0.7**2 * COV, propagation="mixture"), "monte_carlo", "the std is off"),
-        (forecast(paths=Given(MEAN, COV, bimodal)), "monte_carlo", "bimodal"),
+        (forecast(paths=Given(MEAN, COV, bimodal)), "mixture", "bimodal"),
+        (
+            forecast(cov=ALIKE, paths=Given(MEAN, ALIKE, piled)),
+            "mixture",
+            "the sum: the distribution",
+        ),
         (forecast(cov=np.diag([1e-4] * 3)), "mixture", "at worst 0.0"),
     ],
 )
@@ -138,7 +150,8 @@ def test_verdicts(ahead, verdict, reason):
         check = ahead.check(random_state=seed)
         assert check.verdict == verdict
         assert (not check.reasons) if reason is None else any(reason in r for r in check.reasons)
-        assert f'use "{verdict}"' in str(check)
+        kept = verdict == ahead.propagation
+        assert f'{"keep" if kept else "use"} "{verdict}"' in str(check)
 
 
 def test_shapes_are_told():

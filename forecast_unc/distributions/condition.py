@@ -10,6 +10,7 @@ from scipy.special import log_ndtr, ndtr, ndtri
 from forecast_unc._checks import check_positive, first_true, refusal
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.joint import Joint
+from forecast_unc.distributions.marginals import REACH, Marginals
 from forecast_unc.distributions.sums import sobol_points
 from forecast_unc.regression.kernels import lower_root, symmetric
 
@@ -101,6 +102,13 @@ def reach_of_all(cor: Array, coverage: float) -> float:
     if excess(independent) <= 0.0:  # independent, but for the error of the quadrature
         return float(independent)
     return float(brentq(excess, one, independent, xtol=1e-4))
+
+
+def reach_of_paths(q: Marginals, paths: Array, coverage: float) -> float:
+    """The reach within which a share of the paths (h, n) stays."""
+    first, last = q.jump(paths)
+    reach = np.maximum(first, -last).max(axis=0).clip(0.0, REACH)
+    return float(np.quantile(reach, coverage, method="inverted_cdf"))
 
 
 def probability_within(root: Array, reach: float, points: Array | None = None) -> float:

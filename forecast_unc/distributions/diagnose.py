@@ -15,10 +15,13 @@ from forecast_unc.distributions.average import average
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.picture import finish, given_or_new_axes
 from forecast_unc.distributions.prediction import Prediction
+from forecast_unc.distributions.sums import linear
 
 # What matters, beyond two Monte Carlo errors. A std 10 % off costs a 95 % interval 1.6 to 2.2
 # points of coverage, and a mean .15 stds off .5; both are a KL divergence of .01.
 _STD_OFF, _MEAN_OFF, _ERRORS = 0.10, 0.15, 2.0
+# Of the distribution function. One of 20 samples is off by more than 1.36 / sqrt(n) by chance.
+_DISTRIBUTION_OFF, _BY_CHANCE = 0.05, 1.36
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -33,16 +36,22 @@ class Check:
         that of the paths; their ``skewness`` and ``excess_kurtosis``; ``bimodal``, whether Sarle's
         coefficient exceeds 5/9, that of a uniform distribution; ``kl``, the Kullback-Leibler
         divergence of the normal with the moments of the paths from that of the forecast. After a
-        transform all are those of the transformed steps, which the forecast takes for normal;
-        their sum is weighted by half the 68 % band of each step in units of y.
+        transform these are of the transformed steps, which the moments take for normal; their sum
+        is weighted by half the 68 % band of each step in units of y. ``distance`` is the largest
+        difference of the forecast's distribution function from that of the paths, in units of y; of
+        an average it is the members' mean.
     verdict : str
         The propagation to use: that of the forecast, unless the std of a step or of the sum is off
-        by more than 10 %, or a mean by .15 stds, both by more than two Monte Carlo errors; then
-        "mixture". "monte_carlo" where a mixture is off, or more than a tenth of the steps, or the
-        sum, are bimodal or as skewed as an exponential distribution.
+        by more than 10 %, or a mean by .15 stds, both by more than two Monte Carlo errors, or the
+        distribution function of the sum by more than .05 and 1.36 / sqrt(n_samples); or more than a
+        tenth of the steps, or the sum, are bimodal or as skewed as an exponential distribution, and
+        the forecast does not have its shape from paths. Then "mixture"; "monte_carlo" where a
+        mixture is off, or an average has such a shape.
     reasons, n_samples, members, numbers : tuple of str, int, tuple of Check, tuple of int
         What was found, with how many sample paths; of an average, the checks of its members, and
         their numbers in it.
+    kept : bool
+        Whether the verdict is the propagation of the forecast.
     """
 
     frame: pd.DataFrame
@@ -51,12 +60,17 @@ class Check:
     n_samples: int
     members: tuple[Check, ...] = ()
     numbers: tuple[int, ...] = ()
+    kept: bool = False
 
     def __repr__(self) -> str:
-        lines = [f'use "{self.verdict}" ({self.n_samples} sample paths)', *self.reasons]
+        lines = [f"{self._advice} ({self.n_samples} sample paths)", *self.reasons]
         members = zip(self.numbers, self.members, strict=True)
         lines += [f"member {i}: use {member.verdict!r}" for i, member in members]
         return "\n".join([*lines, self.frame.round(3).to_string()])
+
+    @property
+    def _advice(self) -> str:
+        return f'{"keep" if self.kept else "use"} "{self.verdict}"'
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the errors of mean and std by step, in stds, with two Monte Carlo errors.
@@ -88,7 +102,7 @@ class Check:
         steps = [int(t) for t in ax.get_xticks() if 1 <= t <= 0.92 * h and t == int(t)] or [1]
         ax.set_xticks([*steps, at[h]], [*map(str, steps), "sum"])
         ax.set(xlabel="step", ylabel="error / std of the sample paths")
-        ax.set_title(f'use "{self.verdict}"', loc="left")
+        ax.set_title(self._advice, loc="left")
         return finish(ax)
 
 
@@ -119,7 +133,10 @@ def check_model(
         remedy += "after `condition`, a maximum or the aggregate of an average have no sample "
         remedy += "paths."
         raise refusal("check", must, got, remedy)
-    scores = joint.q.latent_score(joint.draw(n_samples, seed).T).T  # (n, h)
+    paths = joint.draw(n_samples, seed).T  # (h, n)
+    total = linear(joint, np.ones((1, len(joint)))).marginals.cdf(paths.sum(axis=0, keepdims=True))
+    distance = _distance(np.vstack([joint.marginals.cdf(paths), total]))
+    scores = joint.q.latent_score(paths).T  # (n, h)
     std = joint.q.spread.scale
     weights = std / np.sqrt(std @ joint.cor @ std)
     columns = np.column_stack([scores, scores @ weights])
@@ -128,9 +145,18 @@ def check_model(
     safe = np.where(spread > 0, columns, np.arange(len(columns))[:, None])
     shape = (np.where(spread > 0, each(safe), 0.0) for each in (skew, kurtosis))
     frame = _frame(labels, -center / spread, 1.0 / spread, *shape, n=len(scores))
+    frame["distance"] = distance
     cor = np.cov(scores, rowvar=False, bias=True) / np.outer(spread[:-1], spread[:-1])
     sampled = Joint.of(joint.q.at_scores(center[:-1], spread[:-1]), np.atleast_2d(cor))
-    return _judged(frame, propagation, len(scores)), sampled
+    shaped = joint.scores is not None
+    return _judged(frame, propagation, len(scores), shaped), sampled
+
+
+def _distance(probabilities: Array) -> Array:
+    """Largest differences (h,) of uniform distribution functions from those of values (h, n)."""
+    u, n = np.sort(probabilities, axis=1), probabilities.shape[1]
+    after = np.arange(1, n + 1) / n
+    return np.asarray(np.maximum(after - u, u - after + 1.0 / n).max(axis=1))
 
 
 def check_average(
@@ -158,6 +184,7 @@ def check_average(
 
     shift, ratio = (center - center_mc) / spread_mc, spread / spread_mc
     frame = _frame(labels, shift, ratio, averaged("skewness"), averaged("excess_kurtosis"), n=n)
+    frame["distance"] = averaged("distance")
     return replace(_judged(frame, propagation, n), members=checks), sampled
 
 
@@ -208,17 +235,21 @@ def _odd(frame: pd.DataFrame, n: int) -> Flags:
     return np.asarray(skewed | frame["bimodal"].to_numpy())
 
 
-def _judged(frame: pd.DataFrame, propagation: str, n: int) -> Check:
+def _judged(frame: pd.DataFrame, propagation: str, n: int, shaped: bool | None = None) -> Check:
+    """The verdict; `shaped` says whether a model has the shape of paths, and is None of several."""
     shift, log_ratio, error = _errors(frame, n)
     wide = np.abs(log_ratio) - _ERRORS * error > np.log1p(_STD_OFF)
     moved = np.abs(shift) - _ERRORS / np.sqrt(n) > _MEAN_OFF
-    odd = _odd(frame, n)
+    odd = _odd(frame, n) & (not shaped)
+    distance = frame["distance"].to_numpy()
+    apart = distance - _BY_CHANCE / np.sqrt(n) > _DISTRIBUTION_OFF
     reasons, h = [], len(frame) - 1
     std_off = "the std is off by more than 10 %; at worst {:.2f} of the paths', "
     mean_off = f"the mean is off by more than {_MEAN_OFF} stds; at worst {{:+.2f}}, "
     for text, which, size, shown in (
         (std_off, wide, np.abs(log_ratio), np.exp(log_ratio)),
         (mean_off, moved, np.abs(shift), shift),
+        ("the distribution function is off by up to {:.2f}, ", apart, distance, distance),
         ("skewed or bimodal, as no normal distribution is; first ", odd, odd, odd),
     ):
         if which.any():
@@ -227,10 +258,11 @@ def _judged(frame: pd.DataFrame, propagation: str, n: int) -> Check:
             rows += ["the sum"] if which[h] else []
             place = "the sum" if at == h else f"at {frame.index[at]}"
             reasons.append(f"{' and '.join(rows)}: {text.format(shown[at])}{place}")
-    verdict, off = propagation, bool(wide.any() or moved.any())
-    odd_enough = odd[-1] or odd[:-1].mean() > 0.1
-    if odd_enough or (off and propagation in ("mixture", "monte_carlo")):
-        verdict = "monte_carlo"
-    elif off:
-        verdict = "mixture"
-    return Check(frame, verdict, tuple(reasons), n)
+    verdict, off = propagation, bool(wide.any() or moved.any() or apart[-1])
+    odd_enough = bool(odd[-1] or odd[:-1].mean() > 0.1)
+    if off or odd_enough:
+        enough = propagation not in ("mixture", "monte_carlo") and not (
+            odd_enough and shaped is None
+        )
+        verdict = "mixture" if enough else "monte_carlo"
+    return Check(frame, verdict, tuple(reasons), n, kept=verdict == propagation)

@@ -28,7 +28,7 @@ from forecast_unc._checks import (
 from forecast_unc._text import counted
 from forecast_unc._typing import Array, Axes, Positions
 from forecast_unc.distributions import export, scores
-from forecast_unc.distributions.condition import condition, reach_of_all
+from forecast_unc.distributions.condition import condition, reach_of_all, reach_of_paths
 from forecast_unc.distributions.diagnose import Check, check
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.marginals import LEAST_DOF
@@ -92,7 +92,10 @@ class Forecast:
         To the scale on which the steps are jointly normal; by default that of y itself.
     paths : array_like of shape (h, n), optional
         Sample paths of the model, in units of y, of which ``mean`` and ``cov`` are the moments.
-        :meth:`sample` returns and :meth:`aggregate` adds up these; all else is of the joint normal.
+        :meth:`sample` returns and :meth:`aggregate` adds up these. Quantiles, probabilities,
+        intervals and scores of steps and sums are those of the paths, smoothed, unless they are as
+        likely under a normal distribution; :meth:`average`, :meth:`condition` and calibration are
+        of the joint normal.
 
     Raises
     ------
@@ -158,7 +161,7 @@ class Forecast:
             must, remedy = "be a PowerTransform or None", "For a log pass PowerTransform(0.0)."
             raise refusal("transform", must, repr(transform), remedy, TypeError)
         if paths is not None:
-            paths = frozen("paths", paths, (h, *np.shape(paths)[-1:]))
+            paths = transform.forward(frozen("paths", paths, (h, *np.shape(paths)[-1:])))
         joint = Joint.normal(center, spread, transform, parts, paths)
         self._settle(index, Prediction(joint, name))
 
@@ -204,7 +207,7 @@ class Forecast:
     @property
     def median(self) -> pd.Series[float]:
         """Median of each step, in units of y; of a normal distribution, its mean."""
-        return self._series(self._joint.q(np.zeros((1, 1)))[:, 0])
+        return self._series(self._joint.marginals(np.zeros((1, 1)))[:, 0])
 
     @property
     def std(self) -> pd.Series[float]:
@@ -224,7 +227,7 @@ class Forecast:
         (:meth:`whole`) except those of less than a millionth. Everywhere else :meth:`cdf` and
         :meth:`quantile` are inverse of each other; at an atom the cdf jumps.
         """
-        rows = self._joint.q.atoms()
+        rows = self._joint.marginals.atoms()
         frame = pd.DataFrame(rows, columns=["step", "value", "probability"])
         times = self._index[frame.pop("step").to_numpy(np.intp)]
         return frame.set_axis(times)
@@ -511,11 +514,10 @@ class Forecast:
     ) -> Self:
         """Return the forecast of a sum, mean or weighted sum of the steps, or of an extreme.
 
-        Mean and variance of a linear combination are exact. That of normal steps is normal. Of
-        other steps its quantiles are those of paths, and so is all of an extreme: of the forecast's
-        own, if it has :attr:`paths`, or of 65,536 that are spread evenly over its joint
-        distribution (fewer beyond 128 steps), the same every time. :attr:`paths` are added up one
-        by one.
+        Mean and variance of a linear combination are exact. With :attr:`paths`, which are added up
+        one by one, it has the distribution of these. Without, that of normal steps is normal; of
+        other steps its quantiles, and all of an extreme, are those of 65,536 paths that are spread
+        evenly over the joint distribution (fewer beyond 128 steps), the same every time.
 
         Probabilities are right to about .002; of extremes of a conformal forecast, or with 1000
         paths of its own, to .02. A difference of steps at a bound may be 0 with a probability that
@@ -625,12 +627,15 @@ class Forecast:
 
         with z the normal scores of the steps: the correlations and the number of steps decide how
         much wider than :meth:`interval` the band is. The probability is one over 8192 fixed points,
-        over 24 steps right to .001. With a bound within reach it is larger than ``coverage``, in
-        (0, 1).
+        over 24 steps right to .001; of a forecast with :attr:`paths` it is their share within the
+        band. With a bound within reach it is larger than ``coverage``, in (0, 1).
         """
         coverage = _checks.check_coverage(coverage)
-        self._joint.eigen()
-        return self._band(reach_of_all(self._joint.cor, coverage))
+        joint = self._joint
+        if joint.paths is not None:
+            return self._band(reach_of_paths(joint.marginals, joint.paths, coverage))
+        joint.eigen()
+        return self._band(reach_of_all(joint.cor, coverage))
 
     @overload
     def cdf(self, values: float | pd.Series[float]) -> pd.Series[float]: ...
@@ -646,14 +651,14 @@ class Forecast:
         a DataFrame with these as columns.
         """
         if np.ndim(values) == 0 or isinstance(values, pd.Series):
-            return self._series(self._joint.q.cdf(self._levels("values", values)))
+            return self._series(self._joint.marginals.cdf(self._levels("values", values)))
         levels = numbers("values", values)
         if levels.ndim != 1 or not levels.size:
             must, remedy = "be a number, a Series or several numbers", "A Series has one a step."
             raise refusal("values", must, f"shape {levels.shape}", remedy)
         if (at := _checks.first_true(np.isnan(levels))) is not None:
             raise refusal("values", "be numbers", f"nan at position {at}", "Leave it out.")
-        table = self._joint.q.cdf(np.tile(levels, (len(self), 1)))
+        table = self._joint.marginals.cdf(np.tile(levels, (len(self), 1)))
         return pd.DataFrame(table, index=self.index, columns=levels)
 
     def prob(
@@ -691,7 +696,7 @@ class Forecast:
             raise refusal("q", "be a number or a sequence of them", f"shape {levels.shape}", remedy)
         if wrong.size:
             raise refusal("q", "lie strictly between 0 and 1", f"{wrong[0]:g}", remedy)
-        values = self._joint.q(ndtri(np.atleast_1d(levels))[None])
+        values = self._joint.marginals(ndtri(np.atleast_1d(levels))[None])
         if levels.ndim == 0:
             return self._series(values[:, 0])
         return pd.DataFrame(values, index=self.index, columns=levels)
@@ -775,11 +780,12 @@ class Forecast:
         others; NaN where it was not observed, for scores that are NaN.
         """
         y, joint = self._at_steps("actual", actual), self._joint
-        if joint.q.is_normal:
+        q = joint.marginals
+        if q.is_normal:
             normal = y, joint.mean, joint.std
             crps, nlpd, pit = scores.crps(*normal), scores.nlpd(*normal), scores.pit(*normal)
         else:
-            crps, nlpd, pit = joint.q.crps(y), joint.q.nlpd(y), joint.q.pit(y)
+            crps, nlpd, pit = q.crps(y), q.nlpd(y), q.pit(y)
         band = self.interval(coverage)
         return pd.DataFrame(
             {
@@ -874,7 +880,7 @@ class Forecast:
         return self._of(self._index[part], self._prediction.each(at, factor, shift))
 
     def _band(self, reach: float) -> pd.DataFrame:
-        band = self._joint.q(np.array([[-reach, reach]]))
+        band = self._joint.marginals(np.array([[-reach, reach]]))
         return pd.DataFrame(band, index=self.index, columns=["lower", "upper"])
 
     def _series(self, values: Array) -> pd.Series[float]:

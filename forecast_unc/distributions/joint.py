@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,6 +14,7 @@ from forecast_unc._checks import RandomState
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.marginals import Marginals, between
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.smoothed import smoothed
 from forecast_unc.distributions.variance_parts import (
     MakeParts,
     mapped_parts,
@@ -38,7 +39,10 @@ class Diverged(ArgumentError):
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """Steps y_t = q_t(z_t) of jointly normal scores z, in units of y."""
+    """Steps y_t = q_t(z_t) of jointly normal scores z, in units of y.
+
+    Scores of paths replace the normal ones where a step or a combination is asked for alone.
+    """
 
     q: Marginals
     cor: Array  # (h, h), of the scores
@@ -47,6 +51,7 @@ class Joint:
     parts: MakeParts | None = None  # of the covariance, without what they do not add up to
     paths: Array | None = None  # (h, n), of the model
     draw: Draw | None = None
+    scores: Array | None = None  # (h, n), of the paths, of mean 0 and variance 1
 
     @classmethod
     def of(cls, q: Marginals, cor: Array) -> Self:
@@ -62,14 +67,17 @@ class Joint:
         parts: MakeParts | None = None,
         paths: Array | None = None,
     ) -> Self:
-        """Steps that are normal on the scale of a transform."""
+        """Steps that are normal on the scale of a transform, or those of paths on that scale."""
         std = np.sqrt(cov.diagonal())
         cor = cov / np.outer(std, std)  # the product of variances can overflow
+        scores = None if paths is None else _standardized(paths)
         if transform.power is None:
-            return cls(Marginals.normal(mean, std), cor, mean, cov, parts, paths)
+            q = Marginals.normal(mean, std)
+            return cls(q, cor, mean, cov, parts, paths, scores=scores)
         q = _transformed(mean, std, transform)
         own = cls.of(q, cor) if transform.power else cls(q, cor, *_lognormal(mean, cov, transform))
-        return own._sharing(parts, std, paths)
+        paths = None if paths is None else transform.inverse(paths)
+        return own._sharing(parts, std, paths, scores)
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -79,6 +87,17 @@ class Joint:
         """Standard deviation of each step, (h,)."""
         return np.sqrt(self.cov.diagonal())
 
+    @cached_property
+    def marginals(self) -> Marginals:
+        """Each step by itself: that of the smoothed paths, if their scores are known."""
+        known = None if self.scores is None else smoothed(self.scores)
+        if known is None:
+            return self.q
+        kinks = [known.kinks]
+        if self.q.kinks.size:
+            kinks.append(known.scores_of(self.q.kinks))
+        return self.q.after(known.curve, np.column_stack(kinks))
+
     def width(self, coverage: float) -> Array:
         """Widths of the central intervals without the bound, (h,)."""
         reach = -ndtri(0.5 * (1 - coverage))
@@ -87,7 +106,7 @@ class Joint:
 
     def prob(self, lower: Array, upper: Array) -> Array:
         """Probability of a value above one end and up to the other, (h,)."""
-        low, high = (self.q.score(end[:, None])[:, 0] for end in (lower, upper))
+        low, high = (self.marginals.score(end[:, None])[:, 0] for end in (lower, upper))
         return between(low, high)
 
     def sample(self, n: int, random: np.random.Generator) -> Array:
@@ -116,7 +135,8 @@ class Joint:
         with np.errstate(over="ignore"):
             mean, cov = factor * self.mean[at] + shift, np.square(factor) * self.cov[block]
         carried = self.carried(factor * np.eye(len(self))[at], shift)
-        return Joint(q, self.cor[block], mean, cov, **carried)
+        scores = None if self.scores is None else np.sign(factor) * self.scores[at]
+        return Joint(q, self.cor[block], mean, cov, **carried, scores=scores)
 
     def carried(self, matrix: Array, shift: float = 0.0) -> dict[str, Any]:
         """Parts and paths of y, mapped to ``matrix @ y + shift``."""
@@ -152,10 +172,11 @@ class Joint:
             return self
         bounded = q.bounds_matter
         if keep_moments and bounded.any():
+            own = self.marginals.censored(lower, upper)
             # no values have their mean at a bound
             inner = 0.2 * np.minimum(self.std, 0.2 * (q.upper - q.lower))
             mean = np.clip(self.mean, q.lower + inner, q.upper - inner)
-            factor, shift = onto_moments(q, mean, self.cov.diagonal())
+            factor, shift = onto_moments(own, mean, self.cov.diagonal())
             factor, shift = np.where(bounded, factor, 1.0), np.where(bounded, shift, 0.0)
             q = q.affine_latent(factor, shift)
             paths = None if paths is None else factor[:, None] * paths + shift[:, None]
@@ -163,7 +184,7 @@ class Joint:
             paths = q.bounded_and_rounded(paths)
         if not bounded.any():
             return replace(self, q=q, paths=paths, draw=None)
-        return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths)
+        return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths, self.scores)
 
     def at_lower(self, some: Flags) -> Joint:
         """Some steps (h,) all but certain to be at the lower bound: narrow, six stds below it."""
@@ -176,19 +197,33 @@ class Joint:
         if paths is not None:
             paths = np.where(some[:, None], self.q.lower[:, None], paths)
         q = self.q.affine_latent(factor, shift)
-        return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths)
+        return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths, self.scores)
 
     def whole(self) -> Joint:
         """Each value rounded to the nearest whole number; see `Forecast.whole`."""
         q = self.q.rounded()
         paths = None if self.paths is None else q.bounded_and_rounded(self.paths)
-        return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths)
+        return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths, self.scores)
 
-    def _sharing(self, parts: MakeParts | None, std: Array, paths: Array | None) -> Self:
-        """Parts as shares of the variance that they are of other stds (h,)."""
-        if parts is not None:
-            parts = partial(stretched, parts, std, self.std)
-        return replace(self, parts=parts, paths=paths)
+    def _sharing(
+        self, parts: MakeParts | None, std: Array, paths: Array | None, scores: Array | None
+    ) -> Self:
+        """With paths and their moments, and parts as shares of the variance of other stds (h,)."""
+        own = replace(self, paths=paths, scores=scores)
+        if paths is not None and own.marginals is not own.q:
+            var = own.marginals.covariance(np.eye(len(own))).diagonal()
+            of_paths = np.atleast_2d(np.cov(paths))
+            cov = of_paths if of_paths.diagonal().all() else own.cov
+            ratio = np.sqrt(var / cov.diagonal())
+            own = replace(own, mean=own.marginals.mean(), cov=cov * np.outer(ratio, ratio))
+        return own if parts is None else replace(own, parts=partial(stretched, parts, std, own.std))
+
+
+def _standardized(paths: Array) -> Array:
+    """Paths (h, n) with mean 0 and variance 1 at each step; 0 where all are alike."""
+    apart = paths - paths.mean(axis=1, keepdims=True)
+    std = apart.std(axis=1, keepdims=True)
+    return np.asarray(apart / np.where(std > 0.0, std, 1.0))
 
 
 def _mapped(draw: Draw, matrix: Array, shift: float, n: int, random_state: RandomState) -> Array:

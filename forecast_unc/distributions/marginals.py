@@ -308,6 +308,17 @@ class Marginals:
         values, slopes = self._table
         return replace(self, rest=values, slopes=slopes, normal_std=np.zeros(len(self)), dof=None)
 
+    def after(self, curve: Callable[[Array], Curve], kinks: Array) -> "Marginals":
+        """The steps at the scores that an increasing function of others returns, (h, n)."""
+
+        def both(z: Array) -> Curve:
+            score, steep = curve(z)
+            values, slopes = self.latent_curve(score)
+            return values, slopes * steep
+
+        table = Marginals.of(both, len(self), kinks)
+        return replace(table, lower=self.lower, upper=self.upper, grid=self.grid)
+
     def widened(self, factor: Array) -> "Marginals":
         """The steps at scores ``factor`` (h,) times as large: stds of what is normal, or was."""
         return replace(self._rest_at_scores(0.0, factor), normal_std=factor * self.normal_std)

@@ -20,10 +20,12 @@ def linear(joint: Joint, matrix: Array) -> Joint:
     """The joint of ``matrix @ y``, matrix (g, h) with each step in one group at most."""
     q, mean, cov = joint.q, matrix @ joint.mean, mapped(matrix, joint.cov)
     if q.is_normal:
-        own = Joint.normal(mean, cov, PowerTransform())
+        paths = None if joint.paths is None else matrix @ joint.paths
+        own = Joint.normal(mean, cov, PowerTransform(), paths=paths)
     elif (np.count_nonzero(matrix, axis=1) == 1).all() and (matrix >= 0.0).all():
         at = matrix.argmax(axis=1)
         own = Joint.of(q[at].affine(matrix.max(axis=1), 0.0), joint.cor[np.ix_(at, at)])
+        own = replace(own, scores=None if joint.scores is None else joint.scores[at])
     else:
         own = replace(_sums_of_paths(joint, matrix), mean=mean, cov=cov)
     return replace(own, **joint.carried(matrix))

@@ -149,8 +149,7 @@ def predicted(model: FittedModel, ahead: Ahead, levels: LevelJoint, propagation:
     """What these levels are in units of the series; `Diverged` if it is beyond a float."""
     transform, paths, h = model.transform, levels.paths, len(ahead.index)
     if paths is not None:
-        paths = transform.inverse(paths)
-        finite = np.isfinite(paths).all(axis=1)
+        finite = np.isfinite(transform.inverse(paths)).all(axis=1)
         if not finite.all():
             step = int(finite.argmin()) + 1
             remedy = "The transformed forecast diverges: ask for fewer steps, or use no transform."

@@ -1,0 +1,125 @@
+"""Steps and sums of a forecast that has its own paths: two peaks, bounds, transforms."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from forecast_unc import Forecast, Forecaster, GPRegressor
+from forecast_unc.distributions.power import PowerTransform
+
+H, N = 4, 4000
+INDEX = pd.RangeIndex(H)
+
+
+def two_peaks(n=N, seed=0):
+    """Paths that stay around -1 or 1, of which a third are above."""
+    rng = np.random.default_rng(seed)
+    side = np.where(np.arange(n) < n // 3, 1.0, -1.0)
+    return side + 0.3 * rng.standard_normal((H, n))
+
+
+def of_paths(paths, **options):
+    return Forecast(INDEX, paths.mean(axis=1), np.cov(paths), paths=paths, **options)
+
+
+def of_normal(seed=1):
+    cov = 0.5 + 0.5 * np.eye(H)
+    return of_paths(np.random.default_rng(seed).multivariate_normal(np.zeros(H), cov, N).T)
+
+
+TWO = of_paths(two_peaks())
+ALTERED = {
+    "as it is": TWO,
+    "affine": 3.0 - 2.0 * TWO,
+    "some steps": TWO[1:3],
+    "sum": TWO.aggregate("sum"),
+    "weights": TWO.aggregate([1.0, -0.5, 2.0, 0.0]),
+    "mean of an affine": (5.0 - TWO).aggregate("mean"),
+    "largest": TWO.aggregate("max"),
+    "bounded": TWO.censored(-0.9),
+    "between bounds": TWO.censored(-0.9, upper=1.1),
+    "of whole numbers": (4.0 * TWO).whole(),
+    "bounded sum": TWO.censored(-0.9).aggregate("sum"),
+}
+
+
+@pytest.mark.parametrize("name", ALTERED)
+def test_the_distribution_is_that_of_the_paths(name):
+    ahead = ALTERED[name]
+    paths = ahead.paths.to_numpy()
+    np.testing.assert_allclose(ahead.mean, paths.mean(axis=1), atol=0.01 * ahead.std.max())
+    np.testing.assert_allclose(ahead.std, paths.std(axis=1), rtol=0.01)
+    for row in range(len(ahead)):
+        levels = np.unique(np.quantile(paths[row], np.arange(0.02, 1.0, 0.02)))
+        share = (paths[row] <= levels[:, None]).mean(axis=1)
+        found = ahead.cdf(levels).iloc[row]
+        np.testing.assert_allclose(found, share, atol=0.015)
+    lower, upper = ahead.simultaneous_interval(0.8).to_numpy().T[:, :, None]
+    inside = ((lower <= paths) & (paths <= upper)).all(axis=0).mean()
+    assert inside >= 0.8 - 1e-9
+    if not len(ahead.atoms):
+        assert inside == pytest.approx(0.8, abs=0.003)
+
+
+def test_moments_are_those_of_smoothed_steps():
+    grid = np.linspace(-4.0, 4.0, 8001)
+    cdf = TWO.cdf(grid).to_numpy()
+    mean = grid[-1] - np.trapezoid(cdf, grid, axis=1)
+    square = grid[-1] ** 2 - 2.0 * np.trapezoid(grid * cdf, grid, axis=1)
+    np.testing.assert_allclose(mean, TWO.mean, atol=2e-3)
+    np.testing.assert_allclose(np.sqrt(square - mean**2), TWO.std, rtol=3e-3)
+
+
+def test_scores_are_those_of_two_peaks():
+    paths, y = two_peaks(), pd.Series([-1.0, 0.0, 1.0, 0.3], INDEX)
+    scores = TWO.score(y)
+    apart = [np.abs(row[:, None] - row[::7]).mean() for row in paths]
+    crps = np.abs(paths - y.to_numpy()[:, None]).mean(axis=1) - 0.5 * np.array(apart)
+    np.testing.assert_allclose(scores["crps"], crps, rtol=0.03)
+    density = (stats.norm.pdf(y, 1.0, 0.3) + 2.0 * stats.norm.pdf(y, -1.0, 0.3)) / 3.0
+    np.testing.assert_allclose(scores["nlpd"][[0, 2]], -np.log(density[[0, 2]]), atol=0.1)
+    assert (scores["nlpd"][[1, 3]] > 2.0).all()  # between the peaks; .9 of the normal
+
+
+def test_normal_paths_leave_all_normal():
+    ahead = of_normal()
+    np.testing.assert_allclose(ahead.quantile(0.9), ahead.mean + 1.2815515655 * ahead.std)
+    total = ahead.aggregate("sum")
+    np.testing.assert_allclose(total.quantile(0.1), total.mean - 1.2815515655 * total.std)
+
+
+@pytest.mark.parametrize("power", [0.0, 0.5])
+def test_after_a_transform_the_peaks_stay(power):
+    transform, levels = PowerTransform(power), 3.0 + two_peaks()
+    log = Forecast(
+        INDEX,
+        levels.mean(axis=1),
+        np.cov(levels),
+        paths=transform.inverse(levels),
+        transform=transform,
+    )
+    y = transform.inverse(np.array([2.0, 3.0, 4.0]))
+    expected = TWO.cdf(transform.forward(y) - 3.0)
+    np.testing.assert_allclose(log.cdf(y), expected, atol=1e-3)
+    paths = log.paths.to_numpy()
+    np.testing.assert_allclose(log.mean, paths.mean(axis=1), rtol=0.01)
+    np.testing.assert_allclose(log.std, paths.std(axis=1), rtol=0.02)
+
+
+@pytest.mark.parametrize("propagation", ["mixture", "monte_carlo"])
+def test_sums_of_a_bistable_map(propagation):
+    rng, values = np.random.default_rng(0), [1.0]
+    for _ in range(250):
+        values.append(1.5 * values[-1] - 0.5 * values[-1] ** 3 + 0.25 * rng.standard_normal())
+    model = Forecaster(GPRegressor(), lags=1, differences=0, transform=None)
+    ahead = model.fit(pd.Series(values[-200:])).forecast(
+        12, propagation=propagation, random_state=0
+    )
+    total, paths = ahead.aggregate("sum"), ahead.paths.sum()
+    levels = np.quantile(paths, [0.05, 0.2, 0.5, 0.8, 0.95])
+    np.testing.assert_allclose(total.cdf(levels).iloc[0], [0.05, 0.2, 0.5, 0.8, 0.95], atol=0.02)
+    normal = stats.norm.cdf(levels, total.mean, total.std)
+    assert np.abs(normal - total.cdf(levels).iloc[0]).max() > 0.1
+    check = ahead.check(random_state=0)
+    assert (check.verdict, check.reasons) == (propagation, ())

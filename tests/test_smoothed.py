@@ -102,9 +102,6 @@ def test_after_a_transform_the_peaks_stay(power):
     y = transform.inverse(np.array([2.0, 3.0, 4.0]))
     expected = TWO.cdf(transform.forward(y) - 3.0)
     np.testing.assert_allclose(log.cdf(y), expected, atol=1e-3)
-    paths = log.paths.to_numpy()
-    np.testing.assert_allclose(log.mean, paths.mean(axis=1), rtol=0.01)
-    np.testing.assert_allclose(log.std, paths.std(axis=1), rtol=0.02)
 
 
 @pytest.mark.parametrize("propagation", ["mixture", "monte_carlo"])

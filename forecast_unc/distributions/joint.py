@@ -77,7 +77,8 @@ class Joint:
         q = _transformed(mean, std, transform)
         own = cls.of(q, cor) if transform.power else cls(q, cor, *_lognormal(mean, cov, transform))
         paths = None if paths is None else transform.inverse(paths)
-        return own._sharing(parts, std, paths, scores)
+        # Moments as of normal levels: those of the smoothed paths took as long as the mixture.
+        return replace(own._sharing(parts, std, paths, None), scores=scores)
 
     def __len__(self) -> int:
         return len(self.mean)
@@ -211,7 +212,7 @@ class Joint:
         """With paths and their moments, and parts as shares of the variance of other stds (h,)."""
         own = replace(self, paths=paths, scores=scores)
         if paths is not None and own.marginals is not own.q:
-            var = own.marginals.covariance(np.eye(len(own))).diagonal()
+            var = own.marginals.variance()
             of_paths = np.atleast_2d(np.cov(paths))
             cov = of_paths if of_paths.diagonal().all() else own.cov
             ratio = np.sqrt(var / cov.diagonal())

@@ -388,6 +388,11 @@ class Marginals:
         """Mean of each step, (h,); not finite where it is too large for a float."""
         return self.rest[:, 0] if self.is_normal else self._quadrature[2]
 
+    def variance(self) -> Array:
+        """Variance of each step, (h,)."""
+        _, weights, _, deviation = self._quadrature
+        return integral(weights * deviation**2)
+
     def covariance(self, cor: Array) -> Array:
         """Joint covariance (h, h) of the steps, by correlations of scores: theory/transforms.md.
 

@@ -246,8 +246,10 @@ def test_the_bands_of_a_quiet_day_are_narrow(quiet):
     assert noise.max() / noise.min() > 2.5
 
 
-def test_all_members_have_it(quiet):
+def test_all_members_have_it_and_the_choice_says_so(quiet):
     assert all(one.seasonal_noise is not None for one in quiet[1].models_)
+    (line,) = (one for one in quiet[1].choices_ if one.kind == "noise")
+    assert line.startswith("noise: it differs between the steps of a season of 7, 0.")
 
 
 def test_a_saved_model_has_its_noise(quiet, tmp_path):

@@ -347,13 +347,17 @@ class Ensemble:
 
     def noise_named(self) -> list[Note]:
         """That the noise differs between the steps of a season, if it does."""
-        found = [one.seasonal_noise for one in self.models if one.seasonal_noise is not None]
-        if not found:
+        found = [(one.transform, one.seasonal_noise) for one in self.models]
+        known = [(scale, noise) for scale, noise in found if noise is not None]
+        if not known:
             return []
-        sizes = found[0].at(self.history.index)
-        steps = " and ".join(map(str, found[0].periods))
-        apart = f"between {sizes.min():.2g} and {sizes.max():.2g} times its root mean square"
-        return [Note("noise", f"noise: it differs between the {steps} steps of a season, {apart}")]
+        # in levels, where a model of them has it
+        scale, noise = min(known, key=lambda one: one[0].power is not None)
+        sizes, steps = noise.at(self.history.index), " and ".join(map(str, noise.periods))
+        apart = f"{sizes.min():.2g} to {sizes.max():.2g} times its root mean square"
+        of = "" if scale.power is None else ", after the transform"
+        fact = f"noise: it differs between the steps of a season of {steps}, {apart}{of}"
+        return [Note("noise", fact)]
 
     def bend_named(self) -> list[Note]:
         """Line on the evidence of a nonlinear function, where it chose models."""

@@ -769,5 +769,7 @@ def test_coverage_by_groups(folder, sales, capsys):
         error = refused(*words, by)
         assert error.argument in ("by", "--coverage-by")
         assert error.got.startswith(got)
+    assert main([*words, "weekday", "--origins", "1"]) == 0
+    assert "Too few origins for a test of the groups" in capsys.readouterr().out
     assert main([*words, "hour"]) == 2
     assert capsys.readouterr().err.startswith("forecast-unc: --coverage-by must be a part of the")

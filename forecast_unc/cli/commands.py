@@ -50,6 +50,7 @@ MASE, MSIS: in units of the {};
 CRPS: error of the distribution, energy: of whole paths; NLPD: -log density of what followed."""
 _NAIVE = "naive_propagation: the same model, which takes its own forecasts as if they were known."
 _COVERAGE = "p_value: of the nominal coverage in the group; p of the same coverage in all groups:"
+_TOO_FEW = "Too few origins for a test of the groups: take more by --origins."
 _NO_UNIT = "MASE, MSIS: of series that changed in the past; others have no unit."
 
 _EXAMPLES = """\b
@@ -311,7 +312,8 @@ def _coverage(result: backtests.Backtest, by: str) -> list[str]:
         equal += [f"{model} {percent(level)} %: {p:.2g}" for model, p in firsts.dropna().items()]
     parts["n"] = rows[["n"]].set_axis([""], axis=1)
     wide = pd.concat(parts, axis=1).to_string()
-    return [f"\nCoverage by {by}\n{wide}", _COVERAGE, *equal]
+    tests = [_COVERAGE, *equal] if equal else [_TOO_FEW]
+    return [f"\nCoverage by {by}\n{wide}", *tests]
 
 
 @program.command(cls=of.Command, epilog=_OF_COMPLETION)

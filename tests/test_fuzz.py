@@ -125,7 +125,7 @@ CORPUS = {
     ),
     "noise of nothing": (
         lambda: RVMRegressor(noise_std=1e-300).fit(X, X[:, 0]),
-        r"noise_std must be 1e-08 to 1e\+100 times the std of the data; got 1e-300 beside",
+        r"noise_std must be 1e-05 to 1e\+100 times the std of the data; got 1e-300 beside",
     ),
     "noise below roundoff": (
         lambda: ReducedRankGPRegressor(noise_std=1e-12).fit(X, X[:, 0]),

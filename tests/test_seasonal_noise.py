@@ -348,3 +348,14 @@ def test_half_months_can_have_it(rng):
     model = Forecaster(seasonal_period=4).fit(y)
     widths = np.diff(model.forecast(4).interval(0.8).to_numpy())[:, 0]
     assert widths[2:].min() > 2.0 * widths[:2].max()
+
+
+def test_nights_that_are_not_flagged_as_certain_are_forecast():
+    """Half of their noise is below the bound, and all else: no variance was left at it."""
+    index = pd.date_range("2024-01-01", periods=24 * 30, freq="h")
+    sun = np.maximum(np.sin(2 * np.pi * (index.hour.to_numpy() - 6) / 24), 0.0)
+    clouds = np.random.default_rng(0).uniform(0.3, 1.0, len(index))
+    model = Forecaster().fit(pd.Series((100.0 * sun * clouds).round(1), index))
+    ahead = model.forecast(24)
+    assert (ahead.std > 0.0).all()
+    assert (ahead.cdf(0.0)[:5] > 0.9).all()

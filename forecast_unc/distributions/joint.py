@@ -96,7 +96,8 @@ class Joint:
             return self.q
         kinks = [known.kinks]
         if self.q.kinks.size:
-            kinks.append(known.scores_of(self.q.kinks))
+            own = known.scores_of(self.q.kinks)
+            kinks.append(np.where(known.normal[:, None], self.q.kinks, own))
         return self.q.after(known.curve, np.column_stack(kinks))
 
     def width(self, coverage: float) -> Array:
@@ -212,11 +213,12 @@ class Joint:
         """With paths and their moments, and parts as shares of the variance of other stds (h,)."""
         own = replace(self, paths=paths, scores=scores)
         if paths is not None and own.marginals is not own.q:
-            var = own.marginals.variance()
-            of_paths = np.atleast_2d(np.cov(paths))
+            var, of_paths = own.marginals.variance(), np.atleast_2d(np.cov(paths))
             cov = of_paths if of_paths.diagonal().all() else own.cov
-            ratio = np.sqrt(var / cov.diagonal())
-            own = replace(own, mean=own.marginals.mean(), cov=cov * np.outer(ratio, ratio))
+            varies = var > 0.0  # the others are all at a bound, where those of the scores count
+            ratio = np.sqrt(np.where(varies, var, own.cov.diagonal()) / cov.diagonal())
+            mean = np.where(varies, own.marginals.mean(), own.mean)
+            own = replace(own, mean=mean, cov=cov * np.outer(ratio, ratio))
         return own if parts is None else replace(own, parts=partial(stretched, parts, std, own.std))
 
 

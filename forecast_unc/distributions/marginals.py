@@ -20,6 +20,7 @@ from forecast_unc.regression.kernels import symmetric
 LEAST_DOF = 3.0
 REACH = 12.0  # scores of the table end here: exp(-72) = 5e-32
 _FAR = np.geomspace(2.5, REACH, 34)
+_ALIKE = 1e-9
 SCORES = np.concatenate([-_FAR[:0:-1], np.linspace(-2.5, 2.5, 61), _FAR[1:]])[None]  # (1, 127)
 _POINTS, _SHARES = roots_legendre(6)  # on each panel between two scores
 _MOST_ORDERS = 60  # of Hermite coefficients; the rest of a variance counts as one more
@@ -666,7 +667,8 @@ def _increasing(scores: Array, values: Array, slopes: Array) -> Array:
     """Slopes with which cubics through values increase (F. N. Fritsch and R. E. Carlson 1980)."""
     width = np.diff(scores, axis=1)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # near the largest float
-        secants = np.where(width > 0.0, np.diff(values, axis=1) / width, np.inf)
+        # of scores that differ by roundoff it would be anything
+        secants = np.where(width > _ALIKE, np.diff(values, axis=1) / width, np.inf)
         end = np.full((len(values), 1), np.inf)
         least = np.minimum(np.column_stack([end, secants]), np.column_stack([secants, end]))
         return np.clip(slopes, 0.0, 3.0 * np.maximum(least, 0.0))

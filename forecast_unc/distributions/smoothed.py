@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from forecast_unc._typing import Array, Positions
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.marginals import Curve, normal_density
 
 _CORE, _TAIL = np.linspace(-4.0, 4.0, 201), 4.0 * 1.12 ** np.arange(1, 29)
@@ -25,6 +25,7 @@ class Smoothed(NamedTuple):
     scores: Array  # (h, n)
     log_slopes: Array  # (h, n)
     unit: Array  # (h,), of values in those of the table
+    normal: Flags  # (h,), rows that are as likely normal
 
     def curve(self, z: Array) -> Curve:
         """Values and slopes (h, n) at scores (1 or h, n)."""
@@ -42,7 +43,8 @@ class Smoothed(NamedTuple):
     def kinks(self) -> Array:
         """Scores (h, 24) of values at even distances, where a function may be steep."""
         ends = np.array([np.interp([-2.5, 2.5], x, _AT) for x in self.scores])
-        return self.scores_of(self.unit[:, None] * (ends[:, :1] + np.diff(ends) * _EVEN))
+        kinks = self.scores_of(self.unit[:, None] * (ends[:, :1] + np.diff(ends) * _EVEN))
+        return np.where(self.normal[:, None], 0.0, kinks)  # as if no other row were smoothed
 
 
 def smoothed(x: Array) -> Smoothed | None:
@@ -86,7 +88,7 @@ def smoothed(x: Array) -> Smoothed | None:
         with np.errstate(divide="ignore"):
             slope = -0.5 * z**2 - 0.5 * np.log(2.0 * np.pi) - np.log(density)
         slopes[rows] = np.where(np.abs(z) < 37.0, slope, np.log(b))
-    return Smoothed(scores, slopes, unit)
+    return Smoothed(scores, slopes, unit, width == 0.0)
 
 
 def _binned(x: Array) -> Array:

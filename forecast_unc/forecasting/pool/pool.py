@@ -178,7 +178,11 @@ class Ensemble:
 
     def _bounded(self, joint: Joint, keep_moments: bool = False) -> Joint:
         low, high = np.full((2, len(joint)), [[self.rules.lower], [self.rules.upper]])
-        return joint.censored(low, high, keep_moments)
+        joint = joint.censored(low, high, keep_moments)
+        if self.rules.lower_given:
+            return joint
+        # of a bound that was chosen: a step whose noise is next to none may be all at it
+        return joint.at_lower((joint.cov.diagonal() <= 0.0) & (joint.mean == self.rules.lower))
 
     def _from_observed(self, ahead: Ahead) -> tuple[Self, Ahead, int]:
         """The models at the last observed value, the steps after it, and how many are past.

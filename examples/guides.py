@@ -193,7 +193,7 @@ def draw_nightly(names, figure):
     ax = figure.subplots()
     ax.fill_between(
         log.index, log["lower"], log["upper"], step="mid", color=BLUE, alpha=0.25, lw=0,
-        label="99 % band of each night",
+        label="99.5 % band of each night",
     )  # fmt: skip
     fine, alerts = log[~log["alert"]], log[log["alert"]]
     ax.plot(fine.index, fine["value"], "o", ms=4, color="black", label="orders")

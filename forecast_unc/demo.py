@@ -24,7 +24,7 @@ _NAMES = {
     OWN_NAME: "mixture",
     "monte_carlo": "Monte Carlo",
 }
-# Scores, and decimals that are the same on every processor that could be simulated (docs/machines).
+# Scores, and decimals that agree to one unit on every processor that could be simulated.
 _DECIMALS = {"RMSE": 2, "CRPS": 3, "NLPD": 1, "MSIS": 1}
 _DECIMALS |= dict.fromkeys(("coverage_50", "coverage_80", "coverage_95"), 2)
 

@@ -316,7 +316,7 @@ def test_steps_that_never_vary_take_nothing_from_the_noise_of_others(model):
 
 
 def test_effects_that_a_model_knows_are_no_noise(rng):
-    """Promotions on Saturdays alone: what is left of them without the regressor is not noise."""
+    """Promotions on Saturdays alone: without the regressor they would be noise."""
     index = pd.date_range("2023-01-01", periods=210)
     promotion = np.where(index.day_of_week == 5, rng.integers(0, 2, 210), 0.0)
     y = pd.Series(50.0 + rng.normal(size=210) + 10.0 * promotion, index)

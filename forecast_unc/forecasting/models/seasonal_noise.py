@@ -49,8 +49,8 @@ class SeasonalNoise:
     def learn(cls, levels: Array, index: Times, periods: tuple[int, ...]) -> Self | None:
         """That of levels (n,), NaN where missing; None if no season has a noise of its own.
 
-        Of a season without an effect for each step, a year of days, what is left of its holidays
-        would be noise: with it errors of a daily consumption in December were 1.6 times as large.
+        Not of a season without an effect for each step, a year of days: its holidays would be
+        noise. Errors of a daily consumption in December were 1.6 times as large.
         """
         most = min(int(np.count_nonzero(~np.isnan(levels))) // _FEWEST, in_profile(periods))
         periods = tuple(period for period in sorted(periods) if period <= most)

@@ -106,7 +106,7 @@ class Smoothing:
     @classmethod
     def learn(cls, y: Array, period: int, noise: Array | None = None) -> Smoothing:
         """The nodes that the evidence of a series supports."""
-        noise = np.ones(len(y)) if noise is None else noise
+        noise = _relative(noise, len(y))
         nodes, first, at = _grid(period)
         state = next(_filtered(nodes.take(first), period, y, [len(y)], noise))
         n = int(np.count_nonzero(~np.isnan(y)))
@@ -125,7 +125,7 @@ class Smoothing:
 
     def forecast(self, y: Array, steps: int, noise: Array | None = None) -> LevelJoint:
         """Joint mean and covariance of the next values after a series."""
-        noise = np.ones(len(y) + steps) if noise is None else noise
+        noise = _relative(noise, len(y) + steps)
         means, factor, psi = self._from_end(y, steps, noise)
         mean, scaled = self.weights @ means, self.weights * self.variance
         apart = means - mean
@@ -135,7 +135,7 @@ class Smoothing:
         first, shared = std * psi, np.hstack(list(std[:, None] * factor))  # (h, K (C - 1))
         of_one = first.T @ first  # of an innovation of variance 1: of each the same, later
         earlier = later[0] * of_one
-        if (later == later[0]).all():
+        if (later == later[0]).all():  # in h^2
             for step in range(1, steps):
                 earlier[step, 1:] += earlier[step - 1, :-1]
         else:
@@ -153,14 +153,14 @@ class Smoothing:
         self, y: Array, origins: Sequence[int], steps: int, noise: Array | None = None
     ) -> Array:
         """Means (k, h) from origins inside a series, each from the values before it."""
-        each = self._ahead(y, origins, steps, noise)
+        each = self._ahead(y, origins, steps, _relative(noise, len(y)))
         return np.array([self.weights @ means for means, _, _ in each])
 
     def next_values(
         self, y: Array, origins: Sequence[int], noise: Array | None = None
     ) -> tuple[Array, Array]:
         """Means and variances, (k,) each, of the next values after origins inside a series."""
-        noise = np.ones(len(y)) if noise is None else noise
+        noise = _relative(noise, len(y))
         mean, var = np.empty(len(origins)), np.empty(len(origins))
         for i, (means, loadings, cholesky) in enumerate(self._ahead(y, origins, 1, noise)):
             mean[i] = self.weights @ means[:, 0]
@@ -178,7 +178,7 @@ class Smoothing:
         noise: Array | None = None,
     ) -> Array:
         """Sample paths (n_samples, h) after a series, each of one node and one start."""
-        rng, noise = generator(random_state), np.ones(len(y) + steps) if noise is None else noise
+        rng, noise = generator(random_state), _relative(noise, len(y) + steps)
         means, factor, psi = self._from_end(y, steps, noise)
         node = rng.choice(len(self.weights), size=n_samples, p=self.weights)
         start = rng.standard_normal((n_samples, factor.shape[2]))
@@ -205,13 +205,12 @@ class Smoothing:
         return means, _factor(loadings, cholesky), np.hstack([np.ones((len(psi), 1)), psi])
 
     def _ahead(
-        self, y: Array, origins: Sequence[int], steps: int, noise: Array | None
+        self, y: Array, origins: Sequence[int], steps: int, noise: Array
     ) -> Iterator[tuple[Array, Array, Array]]:
         """Means (K, h), loadings (h, K, C) of the unknowns and factors of their precisions."""
         nodes, (m, q) = self.nodes, _season(self.period)
         # so many entries of the normal equations of the origins are solved at once
         most = 1 + 2**20 // (len(nodes.alpha) * (3 + m + q) ** 2)
-        noise = np.ones(len(y)) if noise is None else noise
         states = _filtered(nodes, self.period, y, origins, noise)
         while some := list(islice(states, most)):
             level, trend, season, gram = map(np.stack, list(zip(*some, strict=True))[:4])
@@ -229,6 +228,11 @@ class Smoothing:
             start = np.concatenate([np.ones((*start.shape[:2], 1)), start], axis=2)
             means = y[0] + np.einsum("ohkc,okc->okh", loadings, start)
             yield from zip(means, loadings, cholesky, strict=True)
+
+
+def _relative(noise: Array | None, n: int) -> Array:
+    """Relative stds (n,) of innovations: those given, or all 1."""
+    return np.ones(n) if noise is None else noise
 
 
 def _variance_of_one(n: int) -> float:

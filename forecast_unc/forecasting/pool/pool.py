@@ -178,11 +178,7 @@ class Ensemble:
 
     def _bounded(self, joint: Joint, keep_moments: bool = False) -> Joint:
         low, high = np.full((2, len(joint)), [[self.rules.lower], [self.rules.upper]])
-        joint = joint.censored(low, high, keep_moments)
-        if self.rules.lower_given:
-            return joint
-        # of a bound that was chosen: a step whose noise is next to none may be all at it
-        return joint.at_lower((joint.cov.diagonal() <= 0.0) & (joint.mean == self.rules.lower))
+        return joint.censored(low, high, keep_moments)
 
     def _from_observed(self, ahead: Ahead) -> tuple[Self, Ahead, int]:
         """The models at the last observed value, the steps after it, and how many are past.
@@ -313,9 +309,9 @@ class Ensemble:
     def effects(self, n_lags: int) -> tuple[Array, Array]:
         """Mean and std (k,) of the change of a value for one unit of each regressor and lag of it.
 
-        By that for a step of one std, or between the two values of one that has no more: one unit
-        may be far from all that was seen. Of the median of the last season, or of eight values: the
-        last one may be a promotion.
+        Taken over a step of one std, or from one to the other of two values, as one unit may be far
+        from all that was seen; at the median of the last season, or of eight values, as the last
+        one may be a promotion.
         """
         columns = self.history.exog.T
         two = np.array([len(np.unique(column)) <= 2 for column in columns])

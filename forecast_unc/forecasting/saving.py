@@ -48,7 +48,8 @@ from forecast_unc.forecasting.choose.specification import (
 )
 from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.forecasting.models.design import NoiseChoice
-from forecast_unc.forecasting.models.effects import CalendarEffects, Effects, ExogEffects
+from forecast_unc.forecasting.models.effects import CalendarEffects, Effects
+from forecast_unc.forecasting.models.exog_effects import ExogColumns, ExogEffects
 from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.models.smoothing_filter import Nodes, Smoothing
 from forecast_unc.forecasting.pool.backcast import Rolling
@@ -63,7 +64,7 @@ from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegre
 from forecast_unc.regression.rvm.rvm import RVMRegressor
 from forecast_unc.series.history import History
 
-FORMAT = 5
+FORMAT = 6
 _KIND = "forecast_unc"
 # The last bytes of a file: the digest of all before them.
 _LABEL = b"sha256:"
@@ -71,7 +72,7 @@ _TAIL = len(_LABEL) + 2 * hashlib.sha256().digest_size
 
 _CLASSES: tuple[type, ...] = (History, Rules, Averaging, Refusal, Specification, PowerTransform)
 _CLASSES += (Differencing, NoiseChoice, SmoothingSpecification, Smoothing, Nodes)
-_CLASSES += (CountSpecification, Effects, ExogEffects, SeasonalNoise)
+_CLASSES += (CountSpecification, Effects, ExogColumns, ExogEffects, SeasonalNoise)
 _CLASSES += (GPRegressor, ErrorsInVariablesGP, RVMRegressor, ReducedRankGPRegressor)
 _CLASSES += (LinearRegressor, GaussianProcess, Round, CalendarEffects)
 _CLASSES += (KernelPosterior,)  # of which rows are linearized: a mean alone

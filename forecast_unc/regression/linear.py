@@ -266,7 +266,7 @@ class LinearRegressor(KernelRegressor):
         self.precisions_ = best
         self.log_evidence_ = value - objective.dof * float(np.log(unit)) - np.log(noise).sum()
         self._weight_precisions = np.where(labels < 0, 0.0, best[labels])
-        left = float(objective.solved(best[None])[1][0]) / max(objective.dof - 2, 1)
+        left = objective.solution(best).left / max(objective.dof - 2, 1)
         self.noise_std_ = unit * float(np.sqrt(max(left, NOISE_BOUNDS[0] ** 2)))
         self._set_posterior(X, y, noise)
         return self
@@ -345,6 +345,16 @@ class LinearRegressor(KernelRegressor):
         return means
 
 
+class _Solution(NamedTuple):
+    """What the evidence of some precisions is made of."""
+
+    inverse: Array  # (r, r), of A among the columns that are not eliminated
+    weights: Array  # (r,), posterior means
+    log_det: float
+    left: float
+    log_evidence: float
+
+
 class _Evidence:
     """log p(y | a) for the precisions of the groups, from sums over the rows."""
 
@@ -361,13 +371,43 @@ class _Evidence:
 
     def __call__(self, precisions: Array) -> Array:
         """Log evidence (k,) of precisions (k, g); -inf where A is not positive definite."""
-        log_det, left = self.solved(precisions)
+        return self._evidence(precisions, *self._factors(precisions)[2:])
+
+    def _evidence(self, precisions: Array, log_det: Array, left: Array) -> Array:
         learned = self.labels[self.labels >= 0]
         prior = np.log(precisions[:, learned]).sum(axis=1)
+        least = np.finfo(np.float64).eps * self.sums.square + np.finfo(np.float64).tiny
+        left = np.maximum(left, least)
         return np.asarray(self.constant + 0.5 * (prior - log_det - self.dof * np.log(left)))
 
-    def solved(self, precisions: Array) -> tuple[Array, Array]:
-        """log |A|, A = Z'Z + a, and the least sum of squares, penalty included, each (k,)."""
+    def of_group(self, group: int, precisions: Array, now: _Solution) -> tuple[Array, Array]:
+        """Precisions (k, g) with the values of the grid for one group, and log evidence (k,).
+
+        With P the group's block of A^-1 and w its weights, a change d of its precision adds
+        log |I + d P| to log |A|, and d w' (I + d P)^-1 w to the least sum of squares.
+        """
+        tried = np.tile(precisions, (len(_GRID), 1))
+        tried[:, group] = _GRID
+        members = self.labels[self.rest] == group
+        if not (members.any() and np.isfinite(now.log_det)):
+            return tried, self(tried)
+        spread, axes = np.linalg.eigh(now.inverse[np.ix_(members, members)])
+        change = (_GRID - precisions[group])[:, None]
+        factors = np.maximum(1.0 + change * spread, np.finfo(np.float64).tiny)
+        squares = (axes.T @ now.weights[members]) ** 2 / factors
+        log_det = now.log_det + np.log(factors).sum(axis=1)
+        return tried, self._evidence(tried, log_det, now.left + (change * squares).sum(axis=1))
+
+    def solution(self, precisions: Array) -> _Solution:
+        """The inverse, the weights and the evidence of precisions (g,)."""
+        chol, w, log_det, left = self._factors(precisions[None])
+        value = self._evidence(precisions[None], log_det, left)
+        weights = np.linalg.solve(chol[0].T, w[0])
+        of_a = mirrored(inverse(chol[0]))
+        return _Solution(of_a, weights, float(log_det[0]), float(left[0]), float(value[0]))
+
+    def _factors(self, precisions: Array) -> tuple[Array, Array, Array, Array]:
+        """Of k precisions A = Z'Z + a: its factor L, L w, log |A|, and the least sum of squares."""
         a = np.where(self.labels < 0, 0.0, precisions[:, self.labels])
         own = self.diagonal + a[:, self.first]  # eliminated first, by the Schur complement
         share = self.across / own[:, :, None]
@@ -378,9 +418,8 @@ class _Evidence:
         chol = _factored(inner)
         w = np.linalg.solve(chol, moment[:, :, None])[:, :, 0]
         explained = (w**2).sum(axis=1) + (self.first_moment**2 / own).sum(axis=1)
-        least = np.finfo(np.float64).eps * self.sums.square + np.finfo(np.float64).tiny
         log_det = 2.0 * np.log(chol[:, diagonal, diagonal]).sum(axis=1) + np.log(own).sum(axis=1)
-        return log_det, np.maximum(self.sums.square - explained, least)
+        return chol, w, log_det, self.sums.square - explained
 
 
 def _factored(matrices: Array) -> Array:
@@ -395,20 +434,22 @@ def _factored(matrices: Array) -> Array:
 
 def _maximized(objective: _Evidence, precisions: Array) -> tuple[Array, float, int]:
     """End of an ascent over the grid, group after group, then all together; its rounds."""
-    best, value, rounds, moved = precisions, float(objective(precisions[None])[0]), 0, True
+    best, rounds, moved = precisions, 0, True
+    now = objective.solution(best)
     while moved and rounds < _ROUNDS:
         rounds, moved = rounds + 1, False
         for group in range(len(best) + 1):
-            tried = np.tile(best, (len(_GRID), 1))
             if group < len(best):
-                tried[:, group] = _GRID
+                tried, values = objective.of_group(group, best, now)
             else:
-                tried = np.clip(tried * _GRID[:, None], _GRID[0], _GRID[-1])
-            values = objective(tried)
+                tried = np.clip(best * _GRID[:, None], _GRID[0], _GRID[-1])
+                values = objective(tried)
             # nats; of two rows and a free bias the evidence is the same everywhere
-            if values.max() > value + 1e-6:
-                value, best, moved = float(values.max()), tried[values.argmax()], True
-    return best, value, rounds
+            if values.max() > now.log_evidence + 1e-6:
+                reached = objective.solution(tried[values.argmax()])
+                if reached.log_evidence > now.log_evidence + 1e-6:
+                    best, now, moved = tried[values.argmax()], reached, True
+    return best, now.log_evidence, rounds
 
 
 def _solved(sums: _Statistics, precisions: Array) -> tuple[Array, Array]:

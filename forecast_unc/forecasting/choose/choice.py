@@ -222,6 +222,8 @@ def _member(
             effects=calendar_effects_of(arguments),
             exog_lags=arguments.exog_lags if regressed else None,
         )
+    if not regressed:
+        candidate = replace(candidate, exog_as="inputs")
     return replace(_completed(arguments, candidate, history, rows), lower=origin)
 
 
@@ -392,6 +394,7 @@ def _filled(
         max_train=arguments.max_train,
         noise=arguments.noise,
         exog_lags=arguments.exog_lags,
+        exog_as=candidate.exog_as,
         effects=calendar_effects_of(arguments),
         why=candidate.why,
     )

@@ -52,6 +52,10 @@ class Specification:
     lower: float = 0.0  # what the transform is measured from: the bound, or 0 without one
     exog_differences: tuple[int, ...] = ()  # of the regressors: those of y where both are changes
     exog_lags: int = 0  # of the regressors, from 0 on
+    exog_bends: tuple[tuple[float, ...], ...] = ()  # where the effect of each regressor bends
+    exog_as: Literal["inputs", "lasting", "evidence"] = "inputs"
+    """"lasting": their effects are taken out of the levels; "evidence": the better of the two, with
+    lags and bends, as the model is fitted."""
     weight: float = 1.0  # its vote in an average
     effects: tuple[str, ...] = ()  # words of the calendar: effects to take out of the levels
     bend: float = 0.0  # log evidence (nats) of a nonlinear function over a line, which chose it
@@ -64,7 +68,7 @@ class Specification:
     @property
     def exog_depth(self) -> int:
         """Values of the regressors that a step looks back."""
-        return sum(self.exog_differences) + self.exog_lags
+        return 0 if self.exog_as == "lasting" else sum(self.exog_differences) + self.exog_lags
 
     @property
     def anchor(self) -> int | None:
@@ -84,7 +88,8 @@ class Specification:
         lags = f"lags {_ranges(self.lags)}" if len(self.lags) > 1 else f"lag {self.lags[0]}"
         around = {"last": ["around the last value"], "seasonal": ["around the season before"]}
         whole = [f"{_KINDS.get(name, name)} of {series_named(self, power)}", lags]
-        return ", ".join([*whole, *around.get(self.prior_mean, []), *seasons])
+        lasting = ["lasting effects of the regressors"] if self.exog_as == "lasting" else []
+        return ", ".join([*whole, *around.get(self.prior_mean, []), *seasons, *lasting])
 
 
 @dataclass(frozen=True, eq=False)

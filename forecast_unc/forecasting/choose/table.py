@@ -62,6 +62,7 @@ class Candidate:
     lag_weights: Literal["shrunk", "free", None] = "shrunk"  # those of other inputs are free
     bias: Literal["free", "shrunk", None] = "shrunk"  # in differences it is a drift
     model: Literal["process", "linear", "smoothing", "counts"] = "process"
+    exog_as: Literal["inputs", "lasting", "evidence"] = "inputs"  # how it has regressors
     bend: float = 0.0  # log evidence (nats) of a nonlinear function over a line; 0: not nonlinear
 
 
@@ -110,12 +111,24 @@ def _linear_rows(n: int, periods: tuple[int, ...]) -> int:
 
 
 _LEVELS = {"differences": (), "transform": "log"}  # the logarithm of positive values
-_LINEAR = {"model": "linear", "calendar": "profile", "bias": "free", "rows": _linear_rows}
+_LINEAR = {
+    "model": "linear",
+    "calendar": "profile",
+    "bias": "free",
+    "rows": _linear_rows,
+    "exog_as": "evidence",
+}
 # A long season, of which little is seen: weeks of a year
 _LONG_SEASON: dict[str, Any] = {
     "rows": lambda n, periods: min(max(_CYCLES * periods[0], _LEAST), MOST_ROWS),
     "calendar": lambda n, periods: None if periods[0] <= LONGEST_PROFILE else "fourier",
     "transform": None,
+}
+# Where the evidence is for inputs, too: with them by it alone CRPS of daily series is 2 % higher.
+_LASTING: dict[str, Any] = {
+    "lags": (1, 2, 3, 4),
+    "exog_as": "lasting",
+    "why": "lasting effects of the regressors, the usual season, and changes that fade out",
 }
 KINDS: dict[str, dict[str, Any]] = {
     "walk": {
@@ -193,6 +206,8 @@ TABLE = (
     Row("several seasons", "linear", differences=(1,), why="the last value, and the usual change"),
     Row("linear", "linear"),
     Row("linear", "linear", transform="log"),
+    Row("regressors", "linear", **_LASTING),
+    Row("regressors", "linear", **_LASTING, transform="log"),
     # Of no season they are the same models.
     Row("linear", "linear changes"),
     Row("linear", "linear changes", transform="log"),
@@ -234,7 +249,7 @@ def candidates(
         small = np.nanquantile(y, _TAIL) < _SMALL * np.nanmedian(y)
         if 2 <= zeros <= MANY_ZEROS * n and small:
             power = "sqrt"
-    linear = ["linear"] if n >= _LINEAR_FROM else []
+    linear = ["linear", *["regressors"] * regressors] if n >= _LINEAR_FROM else []
     regimes = dict.fromkeys([_regime(n, periods), *linear, "any"], periods)
     if "few" in regimes and recurs(y, _recent(n)):
         regimes["few that recur"] = periods

@@ -6,10 +6,11 @@ from typing import Literal, NamedTuple, Self, get_args
 
 import numpy as np
 
-from forecast_unc._checks import RandomState
+from forecast_unc._checks import RandomState, generator
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.variance_parts import MakeParts, with_more
 from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
+from forecast_unc.regression.kernels import lower_root
 from forecast_unc.regression.posterior import Posterior
 
 Propagation = Literal["auto", "exact", "taylor", "mixture", "monte_carlo", "naive"]
@@ -134,9 +135,15 @@ class LevelJoint(NamedTuple):
         paths = None if self.paths is None else self.paths + by[:, None]
         return self._replace(mean=self.mean + by, paths=paths)
 
-    def widened(self, cov: Array) -> Self:
-        """The joint of the levels plus independent errors, of a covariance (h, h)."""
-        parts = None
+    def widened(self, cov: Array, name: str, random_state: RandomState) -> Self:
+        """The joint of the levels plus independent errors, of a covariance (h, h): a named part."""
+        if not cov.any():
+            return self
+        parts, paths = None, self.paths
         if self.parts is not None:
-            parts = partial(with_more, self.parts, "inputs_regressors", cov)
-        return self._replace(cov=self.cov + cov, parts=parts)
+            parts = partial(with_more, self.parts, name, cov)
+        if paths is not None:
+            # a stream of its own: from the same seed the paths have drawn their noise
+            draws = generator(random_state).spawn(1)[0].standard_normal(paths.shape)
+            paths = paths + lower_root(cov) @ draws
+        return self._replace(cov=self.cov + cov, parts=parts, paths=paths)

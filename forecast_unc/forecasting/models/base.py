@@ -130,8 +130,25 @@ class FittedModel(ABC):
         return float(self.transform.slope(self.transform.forward(np.nanmedian(self.history.y))))
 
     def effects(self, steps: Array, at: float) -> tuple[Array, Array]:
-        """Mean and variance (k,) of the change of a value `at` for a step of each regressor."""
-        return np.zeros_like(steps), np.zeros_like(steps)
+        """Mean and variance (m,) of the change of a value `at` for a step of each regressor."""
+        around = self.history.exog.mean(axis=0)
+        return self._in_units(at, *self.taken_out.exog.of_steps(steps, around))
+
+    def _with_effects(self, joint: LevelJoint, ahead: Ahead, method: Method) -> LevelJoint:
+        """The joint of the levels with the effects that were taken out, and the errors of these."""
+        joint = joint.shifted(self.taken_out.calendar.at(ahead.index))
+        effects, before = self.taken_out.exog, self.history.exog
+        if effects.weights is None:
+            return joint
+        carried = partial(self.carried, steps=len(ahead.index))
+        added = effects.added(ahead.exog, ahead.exog_cov, before, carried)
+        joint = joint.shifted(added.mean)
+        joint = joint.widened(added.of_weights, "function_shared", method.random_state)
+        return joint.widened(added.of_regressors, "inputs_regressors", method.random_state)
+
+    def carried(self, columns: Array, steps: int) -> Array:
+        """What the means of the next levels (h, d) change by for past ones (n, d) added."""
+        raise NotImplementedError
 
     def _in_units(self, at: float, change: Array, std: Array) -> tuple[Array, Array]:
         """What a change of the level (k,), and its std, are in a value; std by the slope there."""

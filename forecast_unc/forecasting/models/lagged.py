@@ -30,13 +30,13 @@ from forecast_unc.forecasting.horizon.types import Future, LevelJoint, Method, O
 from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
 from forecast_unc.forecasting.models.design import NoiseChoice, NoisyRows
 from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.exog_effects import ExogColumns, ExogEffects
 from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.models.stability import Training, bounded
 from forecast_unc.forecasting.models.training import ROUNDOFF, TrainingSeries
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
 from forecast_unc.series.calendar import calendar_inputs
-from forecast_unc.series.exog import lagged
 from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.rows import complete_rows, difference, interpolated, lag_embedding
 
@@ -95,11 +95,15 @@ class LaggedModel(FittedModel):
         history = series.history
         times = _checked_rows(specification, series)
         transform = series.transform(specification.transform, specification.lower)
-        taken_out = series.effects(transform, specification.effects)
+        words, lags = specification.effects, specification.exog_lags
+        taken_out = series.effects(transform, words)
+        if specification.exog_as != "inputs":
+            found = series.effects(transform, words, lags)
+            specification = _with_regressors(specification, found.exog, history.index)
+            taken_out = found if specification.exog_as == "lasting" else taken_out
         seasonal_noise = None
         if specification.regressor.takes_noise and specification.noise == "process":
-            known = specification.effects, specification.exog_lags
-            seasonal_noise = series.seasonal_noise(transform, *known)
+            seasonal_noise = series.seasonal_noise(transform, words, lags)
         past = _past(specification, transform, taken_out, history, seasonal_noise)
         differencing = _standardizing(specification, past)
         rows = _noisy_rows(specification, differencing, past, times)
@@ -191,7 +195,20 @@ class LaggedModel(FittedModel):
         """Joint of the next levels, with the effects that are not in its own."""
         with blas_threads(self.n_rows):
             joint = propagate(self.one_step, self.past, self._future(ahead), method)
-        return joint.shifted(self.taken_out.at(ahead.index, ahead.exog))
+        return self._with_effects(joint, ahead, method)
+
+    def carried(self, columns: Array, steps: int) -> Array:
+        """What the means of the next levels (h, d) change by for past ones (n, d) added."""
+        start, p = self.from_known(), self.depth
+        units = columns.std(axis=0) / self.differencing.scale
+        units = np.where(units > 0.0, units, 1.0)
+        levels = start.past.levels[-p:] + np.vstack([np.zeros(p), columns[-p:].T / units[:, None]])
+        trajectory = Trajectory(self.one_step, levels, steps)
+        known = np.tile(start.past.exog[-1], (len(levels), 1))
+        for _ in range(steps):
+            trajectory.append(self.one_step.posterior.mean(trajectory.inputs(known)))
+        means = trajectory.levels[:, p:]
+        return np.asarray((means[1:] - means[0]).T * units)
 
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y, each of one function."""
@@ -298,13 +315,18 @@ class LaggedModel(FittedModel):
         return replace(self, past=self.past._replace(levels=levels, stds=stds))
 
     def effects(self, steps: Array, at: float) -> tuple[Array, Array]:
-        """Mean and variance (k,) of the change of a value `at` for a step of each regressor."""
+        """Mean and variance (m,) of the change of a value `at` for a step of each regressor."""
+        spec = self.specification
+        if spec.exog_as == "lasting":
+            return super().effects(steps, at)
         start = self.from_known()
         posterior = self.one_step.posterior
         p = self.depth
         row = Trajectory(self.one_step, start.past.levels[-p:], 1).inputs(start.past.exog[-1])
-        first = len(self.specification.lags)
-        X = np.vstack([row, row + steps[:, None] * np.eye(len(row))[first : first + len(steps)]])
+        changes = _columns(spec).changes(steps, self.history.exog.mean(axis=0))
+        first = len(spec.lags)
+        X = np.tile(row, (1 + len(steps), 1))
+        X[1:, first : first + changes.shape[1]] += changes
         mean, cov = posterior.mean(X), posterior.covariance(X)
         var = cov[0, 0] + cov.diagonal()[1:] - 2.0 * cov[0, 1:]
         scale = self.differencing.scale
@@ -335,16 +357,19 @@ class LaggedModel(FittedModel):
 
     def _future(self, ahead: Ahead) -> Future:
         """Regressors and inputs from the calendar of the steps."""
-        spec = self.specification
-        cov = ahead.exog_cov
-        steps, k = ahead.exog.shape
-        past = self.history.exog[len(self.history.exog) - spec.exog_depth :]
-        exog = _explanatory(spec, np.vstack([past, ahead.exog]))
-        if cov is not None and spec.exog_depth:
-            units = np.eye(steps * k).reshape(-1, steps, k)
-            known = np.zeros_like(past)
-            matrix = [_explanatory(spec, np.vstack([known, unit])).ravel() for unit in units]
-            cov = np.transpose(matrix) @ cov @ matrix
+        spec, cov, before = self.specification, ahead.exog_cov, self.history.exog
+        columns = _columns(spec)
+        if spec.exog_as == "lasting":
+            exog, cov = ahead.exog[:, :0], None
+        elif cov is None:
+            exog = _changes(spec, columns.of(before), columns.of(ahead.exog, before))
+        else:
+            means, cov = columns.moments(ahead.exog, cov, before)
+            exog = _changes(spec, columns.of(before), means)
+            h, d = means.shape
+            matrix = _changes(spec, np.zeros((len(before), h)), np.eye(h))
+            cov = np.einsum("st,tduf,vu->sdvf", matrix, cov.reshape(h, d, h, d), matrix)
+            cov = cov.reshape(h * d, h * d)
         seasonal = self.seasonal_noise
         noise = None if seasonal is None else seasonal.at(ahead.index)
         return Future(_inputs(spec, exog, ahead.index), cov, noise)
@@ -387,17 +412,44 @@ def _past(
         stds = np.where(np.isnan(levels), stds, transform.forward(values + stds) - levels)
     levels = levels - taken_out.at(history.index, history.exog)
     learned = np.ones(len(values), dtype=np.bool_)
-    exog = _explanatory(specification, history.exog)
-    first = np.full((len(values) - len(exog), exog.shape[1]), np.nan)  # no row has these
-    exog = np.vstack([first, exog])
+    exog = history.exog[:, :0]
+    if specification.exog_as != "lasting":
+        exog = _columns(specification).of(history.exog)
+        first = np.full((sum(specification.exog_differences), exog.shape[1]), np.nan)
+        exog = _changes(specification, first, exog)
+        exog[: specification.exog_depth] = np.nan  # no row has these
     noise = None if seasonal_noise is None else seasonal_noise.at(history.index)
     return Past(levels, stds, _inputs(specification, exog, history.index), learned, noise)
 
 
-def _explanatory(specification: Specification, exog: Array) -> Array:
-    """Regressors (n, k) as inputs: changes of them, and their lags from 0 on, (n - depth, k l)."""
-    changes, most = difference(exog.T, specification.exog_differences).T, specification.exog_lags
-    return lagged(changes, most)[most:]
+def _with_regressors(
+    specification: Specification, found: ExogEffects, index: pd.Index[Any]
+) -> Specification:
+    """The specification with regressors as the evidence has them, whose regressor is linear."""
+    n_calendar = _inputs(specification, np.zeros((1, 0)), index[:1]).shape[1]
+    lagged, calendar = (0,) * len(specification.lags), (1,) * n_calendar
+    regressor = clone(specification.regressor)
+    if specification.exog_as == "lasting" or found.nats > 0.0:
+        regressor = regressor.set_params(groups=(*lagged, *calendar))
+        return replace(specification, regressor=regressor, exog_as="lasting")
+    columns = found.columns
+    distinct = list(dict.fromkeys(columns.kinds))
+    kinds = (2 + distinct.index(kind) for kind in columns.kinds)
+    regressor = regressor.set_params(groups=(*lagged, *kinds, *calendar))
+    inputs = replace(specification, exog_lags=columns.lags, exog_bends=columns.bends)
+    return replace(inputs, regressor=regressor, exog_as="inputs")
+
+
+def _columns(specification: Specification) -> ExogColumns:
+    """Columns of the regressors that are inputs."""
+    return ExogColumns(specification.exog_lags, specification.exog_bends)
+
+
+def _changes(specification: Specification, before: Array, columns: Array) -> Array:
+    """Columns (n, d) after others, or changes of them."""
+    lags = specification.exog_differences
+    both = np.vstack([before[len(before) - sum(lags) :], columns])
+    return difference(both.T, lags).T
 
 
 def _inputs(specification: Specification, exog: Array, index: pd.Index[Any]) -> Array:

@@ -119,24 +119,19 @@ class SmoothingModel(FittedModel):
             cov = np.diag(np.minimum(known + np.diag(own), np.diag(joint.cov)))
             parts = {"noise": own, "function_own": cov - own}
             joint = joint._replace(cov=cov, parts=partial(dict, parts))
-        joint = joint.shifted(self.taken_out.at(ahead.index, ahead.exog, self.history.exog))
-        if ahead.exog_cov is not None:
-            units = np.eye(ahead.exog.size).reshape(-1, *ahead.exog.shape)
-            by = np.array([self.taken_out.exog.at(unit) for unit in units])
-            joint = joint.widened(by.T @ ahead.exog_cov @ by)
-        return joint
+        return self._with_effects(joint, ahead, method)
+
+    def carried(self, columns: Array, steps: int) -> Array:
+        """What the means of the next levels (h, d) change by for past ones (n, d) added."""
+        columns = np.where(np.isnan(self.levels)[:, None], np.nan, columns[-len(self.levels) :])
+        noise = self._noise(self.history.index[:0])
+        with blas_threads(0):
+            return self.smoothing.carried(columns, steps, noise)
 
     def sample_paths(self, ahead: Ahead, n_samples: int, random_state: RandomState) -> Array:
         """Sample paths (n_samples, h) in units of y, each of one start and set of parameters."""
         method = Method("monte_carlo", True, n_samples, random_state)
         return sampled_levels(self.level_joint(ahead, method), self.transform)
-
-    def effects(self, steps: Array, at: float) -> tuple[Array, Array]:
-        """Mean and variance (k,) of the change of a value `at` for a step of each regressor."""
-        effects = self.taken_out.exog
-        if effects.weights is None or effects.stds is None:
-            return super().effects(steps, at)
-        return self._in_units(at, steps * effects.weights, steps * effects.stds)
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from origins inside; NaN where the value before is missing."""

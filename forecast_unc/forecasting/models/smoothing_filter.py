@@ -16,7 +16,7 @@ Derivation, figures and references: docs/theory/smoothing.md.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import islice, product
 from typing import NamedTuple
@@ -155,6 +155,13 @@ class Smoothing:
         """Means (k, h) from origins inside a series, each from the values before it."""
         each = self._ahead(y, origins, steps, _relative(noise, len(y)))
         return np.array([self.weights @ means for means, _, _ in each])
+
+    def carried(self, columns: Array, steps: int, noise: Array) -> Array:
+        """Means (h, d) of the next values after columns (n, d), by the node of the most weight."""
+        best = np.argsort(self.weights)[-1:]
+        one = replace(self, nodes=self.nodes.take(best), weights=np.ones(1))
+        ahead = [one.rolling(column, [len(column)], steps, noise)[0] for column in columns.T]
+        return np.array(ahead).T
 
     def next_values(
         self, y: Array, origins: Sequence[int], noise: Array | None = None

@@ -10,8 +10,8 @@ from forecast_unc.forecasting.models.effects import (
     NO_CALENDAR,
     CalendarEffects,
     Effects,
-    ExogEffects,
 )
+from forecast_unc.forecasting.models.exog_effects import ExogEffects
 from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.series.history import History
 from forecast_unc.series.rows import CompleteRows

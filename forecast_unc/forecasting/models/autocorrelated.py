@@ -1,0 +1,117 @@
+"""Regression of levels on columns, with autocorrelated errors beside a season."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from forecast_unc._typing import Array, Flags, Times
+from forecast_unc.forecasting.choose.table import lags_for
+from forecast_unc.regression.linear import LinearRegressor
+from forecast_unc.series.calendar import calendar_inputs
+
+_FEWEST = 20  # rows; of fewer there are no effects
+_ROUNDS = 3  # of the autoregression and the regression in turn
+
+
+class Weights(NamedTuple):
+    """Posterior of the weights of d columns; of what does not change it is 0."""
+
+    mean: Array  # (d,)
+    cov: Array  # (d, d)
+    log_evidence: float  # of the filtered levels, nats
+
+
+class AutocorrelatedRegression:
+    r"""Levels with :math:`z_t = y_t - w^\top x_t`, an autoregression around a seasonal profile.
+
+    Cochrane and Orcutt (1949): the autoregression of what the columns leave, and the regression of
+    levels and columns that it filters, in turn. Both are Bayesian, with precisions by evidence.
+    """
+
+    def __init__(self, levels: Array, index: Times, periods: tuple[int, ...]) -> None:
+        self.lags = lags_for(int(np.isfinite(levels).sum()), periods[:1])
+        self.ar = np.zeros(len(self.lags))
+        self._levels = levels
+        t = np.arange(max(self.lags), len(levels))
+        back = [t, *(t - lag for lag in self.lags)]
+        self._times = t[np.isfinite(levels[back]).all(axis=0)]
+        self._season = calendar_inputs(index, ("profile",), periods)[self._times]
+
+    def changes(self, columns: Array) -> Flags:
+        """Which of the columns (n, d) change; none does where there are too few rows."""
+        if len(self._times) < _FEWEST:
+            return np.zeros(columns.shape[1], dtype=np.bool_)
+        return np.asarray(np.ptp(columns[self._times], axis=0) > 0.0)
+
+    def learn(
+        self, columns: Array, kinds: Sequence[Hashable], start: Array | None = None
+    ) -> Weights:
+        """Weights of columns (n, d), of which those of a kind share a precision.
+
+        `start`: weights (d,) near which the first autoregression is, by default none.
+        """
+        weights = np.zeros(columns.shape[1]) if start is None else start
+        for _ in range(_ROUNDS if start is None else 1):
+            self._filter_by(self._levels - columns @ weights)
+            found = self.weights(columns, kinds)
+            weights = found.mean
+        return found
+
+    def weights(self, columns: Array, kinds: Sequence[Hashable]) -> Weights:
+        """Weights by the autoregression as it is."""
+        some = self.changes(columns)
+        d = int(some.sum())
+        mean, cov = np.zeros(len(some)), np.zeros((len(some), len(some)))
+        if not d:
+            return Weights(mean, cov, -np.inf)
+        used = [kind for kind, changes in zip(kinds, some, strict=True) if changes]
+        distinct = list(dict.fromkeys(used))
+        groups = [distinct.index(kind) for kind in used]
+        season = (len(distinct),) * self._season.shape[1]
+        regressor = LinearRegressor(groups=(*groups, *season))
+        X = np.hstack([self._filtered(columns[:, some]), self._season])
+        regressor.fit(X, self._filtered(self._levels))
+        mean[some] = regressor.coef_[:d]
+        units = np.vstack([np.zeros(X.shape[1]), np.eye(d, X.shape[1])])
+        of_units = regressor.posterior_.covariance(units)
+        apart = of_units[1:, 1:] - of_units[1:, :1] - of_units[:1, 1:] + of_units[0, 0]
+        cov[np.ix_(some, some)] = 0.5 * (apart + apart.T)
+        return Weights(mean, cov, regressor.log_evidence_)
+
+    def nats_over_inputs(self, columns: Array, kinds: Sequence[Hashable], mean: Array) -> float:
+        """Log evidence of weights of columns over that of an autoregression with columns as inputs.
+
+        The weights are charged for by half the logarithm of the rows each (Schwarz 1978).
+        """
+        charge = 0.5 * np.count_nonzero(mean) * float(np.log(len(self._times)))
+        lasting = self._filter_by(self._levels - columns @ mean) - charge
+        distinct = list(dict.fromkeys(kinds))
+        groups = [2 + distinct.index(kind) for kind in kinds]
+        return lasting - self._autoregression(self._levels, columns, groups).log_evidence_
+
+    def _filter_by(self, z: Array) -> float:
+        """Learn the autoregression from what columns leave; its log evidence."""
+        found = self._autoregression(z)
+        self.ar = found.coef_[: len(self.lags)]
+        return found.log_evidence_
+
+    def _autoregression(
+        self, z: Array, inputs: Array | None = None, groups: Sequence[int] = ()
+    ) -> LinearRegressor:
+        """That of levels (n,), with inputs (n, d) of some groups, from 2 on."""
+        t = self._times
+        X = [*(z[t - lag] for lag in self.lags), self._season]
+        X += [] if inputs is None else [inputs[t]]
+        of_season = (1,) * self._season.shape[1]
+        regressor = LinearRegressor(groups=(*(0,) * len(self.lags), *of_season, *groups))
+        return regressor.fit(np.column_stack(X), z[t])
+
+    def _filtered(self, values: Array) -> Array:
+        """Values (n, ...) less what the autoregression expects of those before."""
+        left = values[self._times].copy()
+        for lag, weight in zip(self.lags, self.ar, strict=True):
+            left -= weight * values[self._times - lag]
+        return left

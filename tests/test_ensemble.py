@@ -14,7 +14,8 @@ from forecast_unc.forecasting.choose import choice
 from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.models import training
 from forecast_unc.forecasting.models.base import FittedModel
-from forecast_unc.forecasting.models.effects import CalendarEffects, ExogEffects
+from forecast_unc.forecasting.models.effects import CalendarEffects
+from forecast_unc.forecasting.models.exog_effects import ExogEffects
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.pool.past_scores import weights_by_scores
 from forecast_unc.forecasting.pool.weights import own_changes, shares_by_width
@@ -328,9 +329,10 @@ def test_a_specification_holds_what_was_asked_for_alone(rng):
     for one in model.models_:
         assert one.taken_out.calendar.names == (("easter", "Easter"),)
         is_smoothing = isinstance(one, SmoothingModel)
-        assert (one.taken_out.exog.weights is not None) == is_smoothing
+        lasting = is_smoothing or one.specification.exog_as == "lasting"
+        assert (one.taken_out.exog.weights is not None) == lasting
         assert one.why.startswith(one.specification.why)
-        assert ("effects of the regressors" in one.why) == is_smoothing
+        assert ("regressors are taken out before" in one.why) == is_smoothing
 
 
 def test_a_model_without_a_method_of_all_models_cannot_be_made():

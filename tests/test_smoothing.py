@@ -13,7 +13,8 @@ from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.forecasting.choose.choice import resolve
 from forecast_unc.forecasting.choose.specification import SmoothingSpecification
 from forecast_unc.forecasting.horizon.types import Method
-from forecast_unc.forecasting.models.effects import Effects, ExogEffects
+from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.exog_effects import ExogColumns, ExogEffects
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.models.smoothing_filter import Smoothing, _grid, _log_ahead
 from forecast_unc.forecasting.models.training import TrainingSeries
@@ -268,7 +269,7 @@ def test_the_model_forecasts_in_units_of_the_series():
 def test_uncertain_regressors_add_the_covariance_of_their_effects(rng):
     """Two regressors, now and a step later; the covariance is of all steps and regressors."""
     model, root = fitted(seasonal(40)), rng.standard_normal((6, 6))
-    effects = ExogEffects(np.array([2.0, -1.0, 0.5, 0.3]), lags=1)
+    effects = ExogEffects(ExogColumns(1), np.array([2.0, -1.0, 0.5, 0.3]), np.zeros((4, 4)))
     ahead = replace(model.history.future(3), exog=np.zeros((3, 2)))
     model = replace(
         model,

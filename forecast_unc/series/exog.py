@@ -173,10 +173,3 @@ def check_exog_lags(lags: int, k: int) -> None:
     if lags >= most:
         must = f"be less than {most:,} for {k} regressors"
         raise refusal("exog_lags", must, f"{lags:,}", "0 is the effect at the same time alone.")
-
-
-def lagged(exog: Array, lags: int) -> Array:
-    """Regressors (n, k) at lags from 0 on, (n, k l); 0 before the first."""
-    check_exog_lags(lags, exog.shape[1])
-    longer = np.vstack([np.zeros((lags, exog.shape[1])), exog])
-    return np.hstack([longer[lags - lag : len(longer) - lag] for lag in range(lags + 1)])

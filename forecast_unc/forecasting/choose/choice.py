@@ -222,7 +222,7 @@ def _member(
             effects=calendar_effects_of(arguments),
             exog_lags=arguments.exog_lags if regressed else None,
         )
-    if not regressed:
+    if not regressed or arguments.regressor is not None:
         candidate = replace(candidate, exog_as="inputs")
     return replace(_completed(arguments, candidate, history, rows), lower=origin)
 

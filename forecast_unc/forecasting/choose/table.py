@@ -62,11 +62,11 @@ class Candidate:
     lag_weights: Literal["shrunk", "free", None] = "shrunk"  # those of other inputs are free
     bias: Literal["free", "shrunk", None] = "shrunk"  # in differences it is a drift
     model: Literal["process", "linear", "smoothing", "counts"] = "process"
-    exog_as: Literal["inputs", "lasting", "evidence"] = "inputs"  # how it has regressors
+    exog_as: Literal["inputs", "lasting", "evidence"] = "evidence"  # how it has regressors
     bend: float = 0.0  # log evidence (nats) of a nonlinear function over a line; 0: not nonlinear
 
 
-PLAIN = Candidate("given", (), MOST_ROWS, "as given", (), (), calendar=None)
+PLAIN = Candidate("given", (), MOST_ROWS, "as given", (), (), calendar=None, exog_as="inputs")
 """Fields that are left open beside given lags, which need no table."""
 
 
@@ -111,13 +111,7 @@ def _linear_rows(n: int, periods: tuple[int, ...]) -> int:
 
 
 _LEVELS = {"differences": (), "transform": "log"}  # the logarithm of positive values
-_LINEAR = {
-    "model": "linear",
-    "calendar": "profile",
-    "bias": "free",
-    "rows": _linear_rows,
-    "exog_as": "evidence",
-}
+_LINEAR = {"model": "linear", "calendar": "profile", "bias": "free", "rows": _linear_rows}
 # A long season, of which little is seen: weeks of a year
 _LONG_SEASON: dict[str, Any] = {
     "rows": lambda n, periods: min(max(_CYCLES * periods[0], _LEAST), MOST_ROWS),

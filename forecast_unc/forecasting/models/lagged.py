@@ -35,6 +35,7 @@ from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.models.stability import Training, bounded
 from forecast_unc.forecasting.models.training import ROUNDOFF, TrainingSeries
 from forecast_unc.regression.estimator import KernelRegressor
+from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
 from forecast_unc.series.calendar import calendar_inputs
 from forecast_unc.series.history import Ahead, History
@@ -333,6 +334,13 @@ class LaggedModel(FittedModel):
         return self._in_units(at, scale * (mean[1:] - mean[0]), scale * np.sqrt(var.clip(0.0)))
 
     @property
+    def exog_columns(self) -> ExogColumns:
+        """Columns of the regressors, which are inputs or have lasting effects."""
+        if self.specification.exog_as == "lasting":
+            return self.taken_out.exog.columns
+        return _columns(self.specification)
+
+    @property
     def own_std(self) -> float:
         """Root mean square of the stds of the levels' noise."""
         return float(self.differencing.scale * np.sqrt(self.one_step.posterior.noise_var))
@@ -426,12 +434,15 @@ def _with_regressors(
     specification: Specification, found: ExogEffects, index: pd.Index[Any]
 ) -> Specification:
     """The specification with regressors as the evidence has them, whose regressor is linear."""
+    regressor, n_lags = clone(specification.regressor), len(specification.lags)
     n_calendar = _inputs(specification, np.zeros((1, 0)), index[:1]).shape[1]
-    lagged, calendar = (0,) * len(specification.lags), (1,) * n_calendar
-    regressor = clone(specification.regressor)
+    lagged, others = regressor.groups[:n_lags], regressor.groups[n_lags:]
+    calendar = others[len(others) - n_calendar :]
     if specification.exog_as == "lasting" or found.nats > 0.0:
         regressor = regressor.set_params(groups=(*lagged, *calendar))
         return replace(specification, regressor=regressor, exog_as="lasting")
+    if not isinstance(regressor, LinearRegressor):
+        return replace(specification, exog_as="inputs")
     columns = found.columns
     distinct = list(dict.fromkeys(columns.kinds))
     kinds = (2 + distinct.index(kind) for kind in columns.kinds)

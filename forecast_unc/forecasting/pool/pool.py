@@ -368,6 +368,16 @@ class Ensemble:
         fact = f"nonlinear: a function that bends has {bend:.0f} nats more evidence than a line"
         return [Note("nonlinear", fact, (bend,))]
 
+    def regressors_named(self) -> list[Note]:
+        """Which regressors have effects that bend, or come later, in a model that found so."""
+        lagged = [one for one in self.models if isinstance(one, LaggedModel)]
+        found = [one.exog_columns for one in lagged]
+        bent = {j for one in found for j, places in enumerate(one.bends) if places}
+        facts = [f"the effect of {self.history.columns[j]} bends" for j in sorted(bent)]
+        lags = max((one.lags for one in found), default=0)
+        facts += [f"effects come up to {lags} steps later, too"] if lags else []
+        return [Note("regressors", f"regressors: {', '.join(facts)}")] if facts else []
+
     def bands_named(self) -> list[Note]:
         """Line on the calibration of the bands, if there is one."""
         if not self.rules.calibrate:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,9 @@ from forecast_unc._checks import RandomState, refusal
 from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast, forecast_of
-from forecast_unc.distributions.prediction import PastSteps
+from forecast_unc.distributions.prediction import PastSteps, Prediction
+from forecast_unc.distributions.scenarios import Scenarios
+from forecast_unc.errors import InvalidArgument
 from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.choose import choice
 from forecast_unc.forecasting.choose.arguments import Arguments, is_auto, suggested_periods
@@ -36,7 +38,7 @@ from forecast_unc.forecasting.past import Scored
 from forecast_unc.forecasting.pool.backcast import AskPast
 from forecast_unc.forecasting.pool.pool import Ensemble, Refusal
 from forecast_unc.series.calendar import seasonal_periods
-from forecast_unc.series.history import History
+from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.times import ClosedDaysWarning, closed_days
 from forecast_unc.series.values import check_is_series, check_two
 
@@ -338,10 +340,68 @@ class Forecaster(Scored, Arguments):
         local, places = ahead.by_clock(ensemble.history)
         seed = self.random_state if random_state is None else random_state
         method = Method(propagation, path_consistent, n_samples, seed)
-        prediction = ensemble.predict(local, method)
-        if not np.array_equal(places, np.arange(len(prediction))):
-            prediction = prediction.each(places)
-        return forecast_of(ahead.index, prediction)
+        return _at_places(ahead.index, ensemble.predict(local, method), places)
+
+    def scenarios(
+        self,
+        exog: Mapping[str, pd.DataFrame],
+        steps: int,
+        *,
+        propagation: Propagation = "auto",
+        random_state: RandomState = None,
+    ) -> Scenarios:
+        r"""Joint forecasts of the next values under different futures of the regressors.
+
+        Each is what `forecast` returns for its regressors, which are taken as known. What is
+        unknown is one and the same in all: the noise of each step, the values before the first
+        one, the learned function and the effects of the regressors. With the innovations w of the
+        steps :math:`m + L w` of a future, of covariance :math:`L L'`, two futures a and b of a
+        model have
+
+        .. math:: \mathrm{Cov}[y^a, y^b] = L_a \mathrm{Cor}[w^a, w^b] L_b',
+
+        the correlation that of the linear recursions along both (theory/questions.md). Models are
+        averaged with the weights of `forecast`; what they disagree about is in the difference.
+
+        Parameters
+        ----------
+        exog : mapping of str to DataFrame
+            Regressors at the forecast times by the name of the scenario, one or more.
+        steps : int
+            Steps ahead, from 1.
+        propagation, random_state
+            As for `forecast`; all scenarios have one seed.
+
+        Returns
+        -------
+        Scenarios
+            A mapping of names to forecasts. ``s["plan"] - s["base"]`` is the forecast of the
+            difference, with its interval, probability and sum.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is not what it must be, the model was fitted without regressors, or
+            knows no covariances of its function (a regressor of scikit-learn).
+
+        Notes
+        -----
+        What would happen, if the association of the past is an effect: see :meth:`effects`.
+        """
+        ensemble = self._ensemble()
+        steps = _checks.check_steps(steps)
+        _checks.check_choice("propagation", propagation, PROPAGATIONS)
+        futures = check_scenarios(exog, self.history_, steps)
+        index = futures[0].index
+        local = [ahead.by_clock(ensemble.history) for ahead in futures]
+        places, n = local[0][1], len(local[0][0].index)
+        seed = self.random_state if random_state is None else random_state
+        method = Method(propagation, random_state=seed)
+        made, cors = ensemble.scenarios([ahead for ahead, _ in local], method)
+        forecasts = [_at_places(index, one, places) for one in made]
+        both = np.concatenate([places, n + places])
+        cors = {pair: cor[np.ix_(both, both)] for pair, cor in cors.items()}
+        return Scenarios(dict(zip(exog, forecasts, strict=True)), cors)
 
     def effects(self, coverage: float = 0.9) -> pd.DataFrame:
         """Return how much a value changes with one unit more of each regressor.
@@ -547,6 +607,35 @@ class Forecaster(Scored, Arguments):
     def _ensemble(self) -> Ensemble:
         check_is_fitted(self, "ensemble_")
         return self.ensemble_
+
+
+def check_scenarios(exog: object, history: History, steps: int) -> list[Ahead]:
+    """The next steps by scenario, or an error that names the one at fault."""
+    remedy = "Pass {'base': exog, 'plan': other}, frames as for `forecast`."
+    if not isinstance(exog, Mapping):
+        must, got = "be a mapping of names to regressors", type(exog).__name__
+        raise refusal("exog", must, got, remedy, TypeError)
+    if not exog:
+        raise refusal("exog", "hold a scenario", "none", remedy)
+    if not len(history.columns):
+        must = "be used of a model fitted with regressors"
+        raise refusal("scenarios", must, "one without", "Fit with `exog`.")
+    futures = []
+    for name, frame in exog.items():
+        if not isinstance(name, str):
+            raise refusal("exog", "have names that are text", repr(name), remedy, TypeError)
+        try:
+            futures.append(history.future(steps, frame))
+        except InvalidArgument as error:
+            raise error.but(argument=f"exog[{name!r}]") from None
+    return futures
+
+
+def _at_places(index: pd.Index[Any], prediction: Prediction, places: Positions) -> Forecast:
+    """The forecast of some times, whose steps have these places."""
+    if not np.array_equal(places, np.arange(len(prediction))):
+        prediction = prediction.each(places)
+    return forecast_of(index, prediction)
 
 
 def summary_lines(model: Forecaster) -> list[Note]:

@@ -129,6 +129,14 @@ class FittedModel(ABC):
         """Units of y in one of what was learned, at the median of the series."""
         return float(self.transform.slope(self.transform.forward(np.nanmedian(self.history.y))))
 
+    def shared_innovations(self, futures: Sequence[Ahead]) -> Array:
+        """Correlations (s h, s h) of the innovations of the steps of s futures of one length.
+
+        The innovations are the same where what is known is all that futures differ by.
+        """
+        s, h = len(futures), len(futures[0].index)
+        return np.asarray(np.kron(np.ones((s, s)), np.eye(h)))
+
     def effects(self, steps: Array, at: float) -> tuple[Array, Array]:
         """Mean and variance (k,) of the change of a value `at` for a step of each regressor."""
         return np.zeros_like(steps), np.zeros_like(steps)

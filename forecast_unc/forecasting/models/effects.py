@@ -77,6 +77,13 @@ class ExogEffects:
         past = exog[:0] if before is None else before
         return np.asarray(lagged(np.vstack([past, exog]), self.lags)[len(past) :] @ self.weights)
 
+    def covariance(self, exog: Array) -> Array:
+        """Covariance (n, n) of the sum at times of regressors (n, k), 0 before: of the weights."""
+        if self.stds is None:
+            return np.zeros((len(exog), len(exog)))
+        spread = lagged(exog, self.lags) * self.stds
+        return np.asarray(spread @ spread.T)
+
 
 NO_EXOG = ExogEffects()
 

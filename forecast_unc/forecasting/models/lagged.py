@@ -23,6 +23,7 @@ from forecast_unc.forecasting.choose.specification import (
     deep,
 )
 from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
+from forecast_unc.forecasting.horizon.futures import shared_innovations
 from forecast_unc.forecasting.horizon.gaussian import propagate
 from forecast_unc.forecasting.horizon.origin import run_in
 from forecast_unc.forecasting.horizon.step import Trajectory
@@ -197,6 +198,12 @@ class LaggedModel(FittedModel):
         """Sample paths (n_samples, h) in units of y, each of one function."""
         method = Method("monte_carlo", True, n_samples, random_state)
         return sampled_levels(self.level_joint(ahead, method), self.transform)
+
+    def shared_innovations(self, futures: Sequence[Ahead]) -> Array:
+        """Correlations (s h, s h) of the innovations of the steps of s futures of one length."""
+        each = [self._future(ahead) for ahead in futures]
+        with blas_threads(self.n_rows):
+            return shared_innovations(self.one_step, self.past, each, Method(self.moments))
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) by posteriors of the rows before each origin, from means given these rows.

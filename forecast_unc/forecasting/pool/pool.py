@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from forecast_unc.forecasting.models.counts import CountModel
 from forecast_unc.forecasting.models.lagged import LaggedModel
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.models.training import TrainingSeries
+from forecast_unc.forecasting.pool.across import AveragedFuture, correlations
 from forecast_unc.forecasting.pool.backcast import AskPast, Rolling, past_steps
 from forecast_unc.forecasting.pool.calibration import calibration, conformal, rolling_errors
 from forecast_unc.forecasting.pool.past_scores import weights_by_scores, weights_by_step
@@ -73,6 +74,13 @@ class Refusal:
 
     specification: MemberSpecification
     reason: str
+
+
+class Made(NamedTuple):
+    """A prediction, and what it was made of."""
+
+    prediction: Prediction
+    future: AveragedFuture
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,17 +165,38 @@ class Ensemble:
         kept where many values are at it. Weights and calibration are those of the exact forecasts
         whatever the method.
         """
+        return self._made(ahead, method).prediction
+
+    def scenarios(
+        self, futures: Sequence[Ahead], method: Method
+    ) -> tuple[list[Prediction], dict[tuple[int, int], Array]]:
+        """The prediction of each future, and the correlations (2 h, 2 h) of the scores of two.
+
+        All have one seed, and what is unknown in common.
+        """
+        method = method._replace(random_state=one_seed(method.random_state))
+        made = [self._made(ahead, method) for ahead in futures]
+        start, _, past = self._from_observed(futures[0])
+        found = correlations(start.models, [one.future for one in made])
+        steps = np.arange(2 * (past + len(made[0].prediction)))
+        kept = steps[steps % (len(steps) // 2) >= past]
+        cors = {pair: cor[np.ix_(kept, kept)] for pair, cor in found.items()}
+        return [one.prediction for one in made], cors
+
+    def _made(self, ahead: Ahead, method: Method) -> Made:
         start, ahead, past = self._from_observed(ahead)
         averaged, ahead, correlated = start._averaged(ahead, method)
         made = averaged.prediction
         if self.rules.calibrate:
             made = made.changed(start._bands(averaged, ahead, correlated)(made.joint))
             made = made.checked(partial(format_time, ahead.index))
+        future = AveragedFuture(ahead.first(len(made)), averaged, made.joint)
         made = made.each(np.arange(past, len(made))) if past else made
         made = made.changed(self._bounded(made.joint, self.keeps_moments))
         made = made.changed(made.joint.at_lower(self.without_noise(len(made))))
         made = made.checked(partial(format_time, ahead.index[past:]))
-        return made.changed(made.joint.whole()) if self.rules.whole else made
+        made = made.changed(made.joint.whole()) if self.rules.whole else made
+        return Made(made, future)
 
     def without_noise(self, steps: int) -> Flags:
         """Next steps (h,) whose phase of the shortest season was always at the lower bound."""

@@ -1,0 +1,156 @@
+"""Forecasts of one series under different futures, and their differences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+
+from forecast_unc._checks import refusal
+from forecast_unc._typing import Array, Axes
+from forecast_unc.distributions import marginals
+from forecast_unc.distributions.forecast import (
+    Forecast,
+    forecast_of,
+    prediction_of,
+    with_difference,
+)
+from forecast_unc.distributions.joint import Joint
+from forecast_unc.distributions.picture import fan
+from forecast_unc.distributions.prediction import Prediction
+from forecast_unc.distributions.sums import linear
+
+# Correlations across are smaller by this share, and a difference with less of the variance of both
+# is known: roundoff is below 1e-13.
+_APART, _KNOWN = 1e-12, 1e-9
+
+Pair = tuple[int, int]
+
+
+class Scenarios(Mapping[str, Forecast]):
+    """Forecasts of one series under different futures of its regressors; immutable.
+
+    A mapping of names to forecasts, each that of :meth:`Forecaster.forecast` with its regressors.
+    They share what is unknown: the noise, the values before the first step, the learned function,
+    the weights of the models. So a :meth:`difference` has a distribution, far narrower than those
+    of the two where they differ by little. Made by :meth:`Forecaster.scenarios`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from forecast_unc import Forecaster, LinearRegressor
+    >>> random, times = np.random.default_rng(0), pd.RangeIndex(60)
+    >>> price = pd.DataFrame({"price": random.uniform(3.0, 5.0, 60)}, times)
+    >>> sold = 90 - 10 * price["price"] + random.normal(0, 3, 60)
+    >>> model = Forecaster(LinearRegressor(), lags=1).fit(sold[:56], price[:56])
+    >>> what_if = model.scenarios({"base": price[56:], "plan": 1.05 * price[56:]}, 4)
+    >>> change = what_if["plan"] - what_if["base"]
+    >>> change.aggregate("sum").interval(0.9).round().to_numpy().tolist()
+    [[-9.0, -7.0]]
+    """
+
+    __slots__ = ("_correlations", "_forecasts")
+
+    def __init__(
+        self, forecasts: Mapping[str, Forecast], correlations: Mapping[Pair, Array]
+    ) -> None:
+        made = {name: with_difference(one, self._minus) for name, one in forecasts.items()}
+        self._forecasts = made
+        # (2 h, 2 h) of the scores of two, by their places a < b
+        self._correlations = dict(correlations)
+
+    def __getitem__(self, name: str) -> Forecast:
+        return self._forecasts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._forecasts)
+
+    def __len__(self) -> int:
+        return len(self._forecasts)
+
+    def __repr__(self) -> str:
+        first = next(iter(self.values()))
+        return f"Scenarios({', '.join(map(repr, self._forecasts))}: {first!r})"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the scenarios, in their order."""
+        return tuple(self._forecasts)
+
+    def difference(self, first: str, second: str) -> Forecast:
+        """Return the forecast of the first scenario's values less the second's, step by step.
+
+        Its mean is the difference of the means. Noise that both have cancels; what remains is the
+        uncertainty of what the change of the regressors does. Up to the step at which the futures
+        begin to differ it is 0 for certain: an atom (:attr:`Forecast.atoms`).
+
+        Parameters
+        ----------
+        first, second : str
+            Names of two scenarios. ``s["plan"] - s["base"]`` is ``s.difference("plan", "base")``.
+
+        Returns
+        -------
+        Forecast
+            In units of y. ``aggregate("sum")`` is the difference of the sums, ``prob(lower=0)`` the
+            probability that the first is higher.
+
+        Raises
+        ------
+        ValueError
+            If there is no scenario of a name, or the two are one.
+        """
+        for argument, name in (("first", first), ("second", second)):
+            if name not in self._forecasts:
+                remedy = f"They are {', '.join(map(repr, self.names))}."
+                raise refusal(argument, "be the name of a scenario", repr(name), remedy)
+        if first == second:
+            must = "be another scenario than the first"
+            raise refusal("second", must, repr(second), "Name two.")
+        a, b = (self.names.index(name) for name in (first, second))
+        cor = self._correlations[min(a, b), max(a, b)]
+        if a > b:
+            order = np.roll(np.arange(len(cor)), len(cor) // 2)
+            cor = cor[np.ix_(order, order)]
+        one, other = (prediction_of(self[name]) for name in (first, second))
+        joint = difference(one.joint, other.joint, cor)
+        what = f"difference of {first} and {second}"
+        made = Prediction(joint, one.name, one.propagation, aggregated=what)
+        return forecast_of(self[first].index, made)
+
+    def _minus(self, first: Forecast, second: Forecast) -> Forecast:
+        names = {id(one): name for name, one in self.items()}
+        return self.difference(names[id(first)], names[id(second)])
+
+    def plot(
+        self,
+        history: pd.Series[float] | None = None,
+        coverage: Sequence[float] = (0.8,),
+        ax: Axes | None = None,
+    ) -> Axes:
+        """Draw the mean and intervals of each scenario, with one legend; return the axes.
+
+        `history`, `coverage` and `ax` are those of :meth:`Forecast.plot`.
+        """
+        for name, one in self.items():
+            ax = fan(one, coverage, history=history, ax=ax, label=name)
+        assert ax is not None
+        return ax
+
+
+def difference(first: Joint, second: Joint, cor: Array) -> Joint:
+    """The joint of ``first - second``, of correlations (2 h, 2 h) of the scores of both."""
+    h = len(first)
+    apart = np.kron(np.full((2, 2), 1.0 - _APART) + _APART * np.eye(2), np.ones((h, h)))
+    rows, own = np.tile(np.arange(h), 2), np.repeat(np.eye(2), h, axis=1)
+    q = marginals.average([first.q[rows], second.q[rows]], own)
+    found = linear(Joint.of(q, apart * cor), np.hstack([np.eye(h), -np.eye(h)]))
+    mean, size = first.mean - second.mean, first.cov.diagonal() + second.cov.diagonal()
+    cov, known = found.cov, found.cov.diagonal() <= _KNOWN * size
+    if known.any():
+        low, high = np.where(known, mean, -np.inf), np.full(h, np.inf)
+        found = found.censored(low, high).at_lower(known)
+    return replace(found, mean=mean, cov=cov)

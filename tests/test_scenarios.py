@@ -159,6 +159,21 @@ def test_scenarios_are_a_mapping(linear, futures):
     )
 
 
+def test_a_difference_of_revenues_is_that_of_their_paths(linear, futures):
+    both = linear.scenarios(futures, H)
+    price = futures["plan"]["price"]
+    change = both.difference("plan", "base", {"plan": price, "base": 4.0})
+    gap = price * both["plan"].mean - 4.0 * both["base"].mean
+    np.testing.assert_allclose(change.mean, gap)
+    # Var[a x - b y] of the same noise but for the difference d = x - y: (a - b) x + b d
+    plain = both["plan"] - both["base"]
+    most = (price - 4.0).abs() * both["plan"].std + 4.0 * plain.std
+    assert ((change.std <= most + 1e-9) & (change.std >= 0.5 * most)).all()
+    np.testing.assert_allclose(
+        both.difference("plan", "base", {"plan": 2.0, "base": 2.0}).cov, 4.0 * plain.cov
+    )
+
+
 def test_one_scenario_is_enough(linear, futures):
     assert linear.scenarios({"base": futures["base"]}, H).names == ("base",)
 
@@ -210,6 +225,21 @@ def test_a_difference_needs_two_names(linear, futures):
         with pytest.raises(ArgumentError) as error:
             scenarios.difference(*names)
         assert error.value.argument == argument
+
+
+@pytest.mark.parametrize(
+    ("values", "argument"),
+    [
+        ({"no": 1.0}, "values"),
+        ({"plan": 0.0}, "values['plan']"),
+        ({"plan": pd.Series([1.0])}, "values['plan']"),
+        ({"plan": "a"}, "values['plan']"),
+    ],
+)
+def test_values_of_a_unit_are_positive_and_of_scenarios(linear, futures, values, argument):
+    with pytest.raises(InvalidArgument) as error:
+        linear.scenarios(futures, H).difference("plan", "base", values)
+    assert error.value.argument == argument
 
 
 def test_a_model_without_regressors_has_no_scenarios(data, futures):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import refusal
+from forecast_unc._checks import numbers, refusal
 from forecast_unc._typing import Array, Axes
 from forecast_unc.distributions import marginals
 from forecast_unc.distributions.forecast import (
@@ -80,7 +81,9 @@ class Scenarios(Mapping[str, Forecast]):
         """Names of the scenarios, in their order."""
         return tuple(self._forecasts)
 
-    def difference(self, first: str, second: str) -> Forecast:
+    def difference(
+        self, first: str, second: str, values: Mapping[str, pd.Series[float] | float] | None = None
+    ) -> Forecast:
         """Return the forecast of the first scenario's values less the second's, step by step.
 
         Its mean is the difference of the means. Noise that both have cancels; what remains is the
@@ -91,17 +94,20 @@ class Scenarios(Mapping[str, Forecast]):
         ----------
         first, second : str
             Names of two scenarios. ``s["plan"] - s["base"]`` is ``s.difference("plan", "base")``.
+        values : mapping of str to float or Series, optional
+            Value of one unit of y by scenario, positive, such as its price: then the difference is
+            of revenues. A Series has one for each of the times; a scenario left out has 1.
 
         Returns
         -------
         Forecast
-            In units of y. ``aggregate("sum")`` is the difference of the sums, ``prob(lower=0)`` the
-            probability that the first is higher.
+            In units of y, times those of `values`. ``aggregate("sum")`` is the difference of the
+            sums, ``prob(lower=0)`` the probability that the first is higher.
 
         Raises
         ------
-        ValueError
-            If there is no scenario of a name, or the two are one.
+        TypeError, ValueError
+            If there is no scenario of a name, or the two are one; if a value is not positive.
         """
         for argument, name in (("first", first), ("second", second)):
             if name not in self._forecasts:
@@ -116,10 +122,29 @@ class Scenarios(Mapping[str, Forecast]):
             order = np.roll(np.arange(len(cor)), len(cor) // 2)
             cor = cor[np.ix_(order, order)]
         one, other = (prediction_of(self[name]) for name in (first, second))
-        joint = difference(one.joint, other.joint, cor)
+        factors = self._factors(values or {})
+        joint = difference(one.joint, other.joint, cor, factors[[a, b]])
         what = f"difference of {first} and {second}"
         made = Prediction(joint, one.name, one.propagation, aggregated=what)
         return forecast_of(self[first].index, made)
+
+    def _factors(self, values: Mapping[str, pd.Series[float] | float]) -> Array:
+        """Values of one unit of y, (s, h)."""
+        index = next(iter(self.values())).index
+        factors = np.ones((len(self), len(index)))
+        for name, value in values.items():
+            remedy = "It is the price of one unit, say."
+            if name not in self._forecasts:
+                must = f"have names among {', '.join(map(repr, self.names))}"
+                raise refusal("values", must, repr(name), remedy)
+            if isinstance(value, pd.Series):
+                value = value.reindex(index)
+            row = numbers(f"values[{name!r}]", value)
+            if row.shape not in ((), index.shape) or not ((row > 0) & (row < np.inf)).all():
+                must = "be positive, one for all steps or a Series of one for each"
+                raise refusal(f"values[{name!r}]", must, reprlib.repr(value), remedy)
+            factors[self.names.index(name)] = row
+        return factors
 
     def _minus(self, first: Forecast, second: Forecast) -> Forecast:
         names = {id(one): name for name, one in self.items()}
@@ -141,14 +166,19 @@ class Scenarios(Mapping[str, Forecast]):
         return ax
 
 
-def difference(first: Joint, second: Joint, cor: Array) -> Joint:
-    """The joint of ``first - second``, of correlations (2 h, 2 h) of the scores of both."""
+def difference(first: Joint, second: Joint, cor: Array, factors: Array) -> Joint:
+    """The joint of ``a * first - b * second``, a and b the factors (2, h).
+
+    Correlations (2 h, 2 h) are those of the scores of both.
+    """
     h = len(first)
     apart = np.kron(np.full((2, 2), 1.0 - _APART) + _APART * np.eye(2), np.ones((h, h)))
     rows, own = np.tile(np.arange(h), 2), np.repeat(np.eye(2), h, axis=1)
     q = marginals.average([first.q[rows], second.q[rows]], own)
-    found = linear(Joint.of(q, apart * cor), np.hstack([np.eye(h), -np.eye(h)]))
-    mean, size = first.mean - second.mean, first.cov.diagonal() + second.cov.diagonal()
+    matrix = np.hstack([np.diag(factors[0]), -np.diag(factors[1])])
+    found = linear(Joint.of(q, apart * cor), matrix)
+    mean = matrix @ np.concatenate([first.mean, second.mean])
+    size = matrix**2 @ np.concatenate([first.cov.diagonal(), second.cov.diagonal()])
     cov, known = found.cov, found.cov.diagonal() <= _KNOWN * size
     if known.any():
         low, high = np.where(known, mean, -np.inf), np.full(h, np.inf)

@@ -174,6 +174,19 @@ def test_a_difference_of_revenues_is_that_of_their_paths(linear, futures):
     )
 
 
+def test_regressors_beyond_those_of_the_past_are_named(linear, data, futures):
+    low, high = data[1]["price"][:N].agg(["min", "max"])
+    far = futures["base"].copy()
+    far.loc[far.index[2:4], "price"] = 12.0, 7.5
+    text = f"price 12 is beyond the {low:.4g} to {high:.4g} of the past at 2 of 6 steps"
+    (note,) = linear.forecast(H, far).notes_
+    assert note == text
+    assert note.places == (2, 3)
+    both = linear.scenarios({"base": futures["base"], "far": far}, H)
+    assert both["base"].notes_ == []
+    assert both["far"].notes_ == (both["far"] - both["base"]).notes_ == [text]
+
+
 def test_one_scenario_is_enough(linear, futures):
     assert linear.scenarios({"base": futures["base"]}, H).names == ("base",)
 

@@ -228,6 +228,9 @@ def forecast(options: Any) -> int:
         ahead = model.forecast(options.steps, future, propagation=options.propagation)
         each, draw = {"": ahead}, ahead.plot
     tables, widths = [], []
+    for name in each if not options.scenario else futures:
+        for note in each[name].notes_:
+            say(f"{name}: {note}" if name else note)
     for name, one in each.items():
         answer = one if counts is None else one.aggregate("sum", freq=freq, partial="keep")
         table = _columns(answer, options)

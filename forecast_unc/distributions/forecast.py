@@ -25,6 +25,7 @@ from forecast_unc._checks import (
     numbers,
     refusal,
 )
+from forecast_unc._notes import Note
 from forecast_unc._text import counted
 from forecast_unc._typing import Array, Axes, Positions
 from forecast_unc.distributions import export, scores
@@ -201,6 +202,11 @@ class Forecast:
     def model(self) -> str | None:
         """The model, one of the forecaster's ``models_``, as text; None if several or unknown."""
         return self._prediction.model
+
+    @property
+    def notes_(self) -> list[Note]:
+        """Remarks: regressors beyond what the model has seen of them, a line each."""
+        return list(self._prediction.notes)
 
     @property
     def mean(self) -> pd.Series[float]:

@@ -125,7 +125,8 @@ class Scenarios(Mapping[str, Forecast]):
         factors = self._factors(values or {})
         joint = difference(one.joint, other.joint, cor, factors[[a, b]])
         what = f"difference of {first} and {second}"
-        made = Prediction(joint, one.name, one.propagation, aggregated=what)
+        notes = tuple(dict.fromkeys(one.notes + other.notes))
+        made = Prediction(joint, one.name, one.propagation, aggregated=what, notes=notes)
         return forecast_of(self[first].index, made)
 
     def _factors(self, values: Mapping[str, pd.Series[float] | float]) -> Array:

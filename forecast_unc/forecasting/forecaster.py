@@ -5,9 +5,9 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 import pandas as pd
@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from forecast_unc import _checks
 from forecast_unc._checks import RandomState, refusal
 from forecast_unc._notes import Note
+from forecast_unc._text import counted
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast, forecast_of
 from forecast_unc.distributions.prediction import PastSteps, Prediction
@@ -329,6 +330,11 @@ class Forecaster(Scored, Arguments):
         ------
         TypeError, ValueError
             If an argument is not what it must be, or a variance is not positive.
+
+        Notes
+        -----
+        ``Forecast.notes_`` names regressors that are beyond what was seen of them: there the effect
+        is that of a function continued.
         """
         ensemble = self._ensemble()
         steps = _checks.check_steps(steps)
@@ -340,7 +346,8 @@ class Forecaster(Scored, Arguments):
         local, places = ahead.by_clock(ensemble.history)
         seed = self.random_state if random_state is None else random_state
         method = Method(propagation, path_consistent, n_samples, seed)
-        return _at_places(ahead.index, ensemble.predict(local, method), places)
+        prediction = ensemble.predict(local, method)
+        return _at_places(ahead, replace(prediction, notes=self._beyond(ahead)), places)
 
     def scenarios(
         self,
@@ -392,13 +399,15 @@ class Forecaster(Scored, Arguments):
         steps = _checks.check_steps(steps)
         _checks.check_choice("propagation", propagation, PROPAGATIONS)
         futures = check_scenarios(exog, self.history_, steps)
-        index = futures[0].index
         local = [ahead.by_clock(ensemble.history) for ahead in futures]
         places, n = local[0][1], len(local[0][0].index)
         seed = self.random_state if random_state is None else random_state
         method = Method(propagation, random_state=seed)
         made, cors = ensemble.scenarios([ahead for ahead, _ in local], method)
-        forecasts = [_at_places(index, one, places) for one in made]
+        forecasts = [
+            _at_places(ahead, replace(one, notes=self._beyond(ahead)), places)
+            for ahead, one in zip(futures, made, strict=True)
+        ]
         both = np.concatenate([places, n + places])
         cors = {pair: cor[np.ix_(both, both)] for pair, cor in cors.items()}
         return Scenarios(dict(zip(exog, forecasts, strict=True)), cors)
@@ -583,6 +592,21 @@ class Forecaster(Scored, Arguments):
         chosen, history = choice.resolve_by_clock(arguments, history)
         return Ensemble.fit(chosen, history, earlier)
 
+    def _beyond(self, ahead: Ahead) -> tuple[Note, ...]:
+        """Regressors that are beyond all values of the past, a line each."""
+        past = self.history_.exog
+        low, high = past.min(axis=0), past.max(axis=0)
+        apart = np.maximum(low - ahead.exog, ahead.exog - high)
+        notes = []
+        for at in np.flatnonzero((apart > 0.0).any(axis=0)).tolist():
+            column, steps = self.history_.columns[at], np.flatnonzero(apart[:, at] > 0.0)
+            value = ahead.exog[apart[:, at].argmax(), at]
+            known = f"{low[at]:.4g} to {high[at]:.4g}" if high[at] > low[at] else f"{low[at]:.4g}"
+            fact = f"{column} {value:.4g} is beyond the {known} of the past"
+            fact += f" at {len(steps)} of {counted(len(ahead.index), 'step')}"
+            notes.append(Note("beyond", fact, tuple(steps.tolist())))
+        return tuple(notes)
+
     def _by_clock(self, history: History) -> History:
         """A history as that of the fit, by the clock or not."""
         return history if self._ensemble().history.instants is None else history.by_clock()
@@ -631,11 +655,11 @@ def check_scenarios(exog: object, history: History, steps: int) -> list[Ahead]:
     return futures
 
 
-def _at_places(index: pd.Index[Any], prediction: Prediction, places: Positions) -> Forecast:
-    """The forecast of some times, whose steps have these places."""
+def _at_places(ahead: Ahead, prediction: Prediction, places: Positions) -> Forecast:
+    """The forecast of the steps ahead, which have these places."""
     if not np.array_equal(places, np.arange(len(prediction))):
         prediction = prediction.each(places)
-    return forecast_of(index, prediction)
+    return forecast_of(ahead.index, prediction)
 
 
 def summary_lines(model: Forecaster) -> list[Note]:

@@ -455,6 +455,58 @@ class Forecaster(Scored, Arguments):
         columns = {"effect": mean, "lower": mean - reach, "upper": mean + reach}
         return pd.DataFrame(columns, index=pd.Index(names, name="regressor"))
 
+    def contributions(self, exog: pd.DataFrame | None = None, steps: int = 0) -> pd.DataFrame:
+        """Return what the regressors and the calendar add to the past and to the forecast.
+
+        Each column is the change of the mean when that regressor is as it was, or will be, instead
+        of usual: the mean of the past, of two values the lower. They are changed in the order of
+        the columns, with those before as they are; without interactions the order makes no
+        difference. In the past a row is that of the one-step forecast (`fitted`), to which the
+        regressors of that time contribute; those of times before are in the values before, and so
+        in ``rest``, as is the season.
+
+        Parameters
+        ----------
+        exog : DataFrame, optional
+            Regressors at the forecast times, as for `forecast`. None: the past alone.
+        steps : int, default=0
+            Steps ahead of a model without regressors; else those of `exog`.
+
+        Returns
+        -------
+        DataFrame
+            By time, of the past and then of the forecast, in units of y: ``rest``, a column for
+            each regressor, and ``calendar`` for the effects of holidays, trading days and Easter,
+            if there are some. The sum of a row is the mean of `fitted`, or of `forecast`; NaN where
+            there is no one-step forecast. An association, not a cause. `plot.contributions` draws
+            it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `exog` is not what `forecast` asks for, or has a column named rest or calendar.
+        """
+        ensemble, columns = self._ensemble(), list(self.history_.columns)
+        names = ["rest", *columns, "calendar"]
+        if taken := {"rest", "calendar"} & set(columns):
+            got = f"a regressor of the name {sorted(taken)[0]!r}"
+            raise refusal("exog", "leave the names rest and calendar", got, "Rename it.")
+        asks = [self._of_instants(ask) for ask in ensemble.past_stepwise()]
+        parts = [np.array([self._fitted_by(ask).mean for ask in asks])]
+        index = self.history_.index
+        if exog is not None or steps:
+            steps = _checks.check_steps(steps if exog is None else len(exog))
+            ahead = self.history_.future(steps, exog)
+            local, places = ahead.by_clock(ensemble.history)
+            seed = _checks.one_seed(self.random_state)
+            of_steps = ensemble.stepwise(local, Method("auto", random_state=seed))
+            parts.append(np.array(of_steps)[:, places])
+            index = index.append(ahead.index)
+        means = np.concatenate(parts, axis=1)
+        added = np.vstack([means[:1], np.diff(means, axis=0)])
+        frame = pd.DataFrame(added.T, index, pd.Index(names))
+        return frame if (frame["calendar"].fillna(0.0) != 0.0).any() else frame[names[:-1]]
+
     @property
     def history_(self) -> History:
         """The series up to the origin, checked, with what of it is left out."""
@@ -612,7 +664,11 @@ class Forecaster(Scored, Arguments):
         return history if self._ensemble().history.instants is None else history.by_clock()
 
     def _past_steps(self) -> AskPast:
-        history, ask = self._ensemble().history, self._ensemble().past_steps()
+        return self._of_instants(self._ensemble().past_steps())
+
+    def _of_instants(self, ask: AskPast) -> AskPast:
+        """One-step forecasts by the places in the series that was given."""
+        history = self._ensemble().history
         if history.instants is None:
             return ask
 

@@ -137,6 +137,17 @@ class FittedModel(ABC):
         s, h = len(futures), len(futures[0].index)
         return np.asarray(np.kron(np.ones((s, s)), np.eye(h)))
 
+    def with_more(self, exog: Array) -> FittedModel:
+        """The model whose regressors are so much more (n, k) at each time, not as lagged ones.
+
+        What was taken out of the levels stays as it was.
+        """
+        return self
+
+    def without_calendar(self) -> FittedModel:
+        """The model of the same levels, without effects of the calendar taken out of them."""
+        return self
+
     def effects(self, steps: Array, at: float) -> tuple[Array, Array]:
         """Mean and variance (k,) of the change of a value `at` for a step of each regressor."""
         return np.zeros_like(steps), np.zeros_like(steps)

@@ -77,6 +77,12 @@ class ExogEffects:
         past = exog[:0] if before is None else before
         return np.asarray(lagged(np.vstack([past, exog]), self.lags)[len(past) :] @ self.weights)
 
+    def now(self, exog: Array) -> Array:
+        """The sum of the effects at their own time of regressors (n, k), (n,)."""
+        if self.weights is None:
+            return np.zeros(len(exog))
+        return np.asarray(exog @ self.weights[: exog.shape[1]])
+
     def covariance(self, exog: Array) -> Array:
         """Covariance (n, n) of the sum at times of regressors (n, k), 0 before: of the weights."""
         if self.stds is None:

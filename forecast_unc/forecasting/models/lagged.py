@@ -30,7 +30,7 @@ from forecast_unc.forecasting.horizon.step import Trajectory
 from forecast_unc.forecasting.horizon.types import Future, LevelJoint, Method, OneStepModel, Past
 from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
 from forecast_unc.forecasting.models.design import NoiseChoice, NoisyRows
-from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.effects import NO_CALENDAR, Effects
 from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.models.stability import Training, bounded
 from forecast_unc.forecasting.models.training import ROUNDOFF, TrainingSeries
@@ -204,6 +204,16 @@ class LaggedModel(FittedModel):
         each = [self._future(ahead) for ahead in futures]
         with blas_threads(self.n_rows):
             return shared_innovations(self.one_step, self.past, each, Method(self.moments))
+
+    def with_more(self, exog: Array) -> Self:
+        """The model whose regressors are so much more (n, k) at each time, not as lagged ones."""
+        inputs = self.past.exog.copy()
+        inputs[:, : exog.shape[1]] += exog
+        return replace(self, past=self.past._replace(exog=inputs))
+
+    def without_calendar(self) -> Self:
+        """The model of the same levels, without effects of the calendar taken out of them."""
+        return replace(self, taken_out=replace(self.taken_out, calendar=NO_CALENDAR))
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) by posteriors of the rows before each origin, from means given these rows.

@@ -18,7 +18,7 @@ from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.choose.specification import LEAST_BEYOND, SmoothingSpecification
 from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
-from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.effects import NO_CALENDAR, Effects
 from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.models.smoothing_filter import Smoothing, unknowns
 from forecast_unc.forecasting.models.training import TrainingSeries
@@ -137,6 +137,10 @@ class SmoothingModel(FittedModel):
         if effects.weights is None or effects.stds is None:
             return super().effects(steps, at)
         return self._in_units(at, steps * effects.weights, steps * effects.stds)
+
+    def without_calendar(self) -> Self:
+        """The model of the same levels, without effects of the calendar taken out of them."""
+        return replace(self, taken_out=replace(self.taken_out, calendar=NO_CALENDAR))
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from origins inside; NaN where the value before is missing."""

@@ -225,23 +225,64 @@ class Ensemble:
 
         Weights are by the widths at each time; past scores and calibration are those of the last.
         """
-        score_factors, bands = self._of_last_value()
+        return partial(self._past, self.models, None, self._of_last_value())
 
-        def ask(at: Positions) -> PastSteps | None:
-            members = [past_steps(model, at) for model in self.models]
-            change_width = own_changes(self.history.y, 1)
-            averaging = self.rules.averaging
-            steps = average_past(averaging, members, self.votes, change_width, score_factors)
-            if steps is None:
-                return None
-            prediction = steps.prediction
-            if bands is not None:
-                prediction = prediction.changed(bands(prediction.joint))
-            prediction = prediction.changed(self._bounded(prediction.joint))
-            prediction = prediction.checked(lambda i: self.history.time(at[i]))
-            return steps._replace(prediction=prediction)
+    def stepwise(self, ahead: Ahead, method: Method) -> list[Array]:
+        """Means (h,) without the calendar, of regressors more and more as given; and with it."""
+        start, ahead, past = self._from_observed(ahead)
+        plain = replace(start, models=start._without_calendar)
+        means = []
+        for more in start._towards_usual(ahead.exog):
+            more[:past] = 0.0
+            given = replace(ahead, exog=ahead.exog + more)
+            means.append(plain._made(given, method).prediction.joint.mean[past:])
+        return [*means, start._made(ahead, method).prediction.joint.mean[past:]]
 
-        return ask
+    def past_stepwise(self) -> list[AskPast]:
+        """One-step forecasts of the past in the same way: the regressors of their own time."""
+        last, plain = self._of_last_value(), self._without_calendar
+        asks: list[AskPast] = [
+            partial(self._past, plain, more, last)
+            for more in self._towards_usual(self.history.exog)
+        ]
+        return [*asks, partial(self._past, self.models, None, last)]
+
+    @property
+    def _without_calendar(self) -> tuple[FittedModel, ...]:
+        return tuple(model.without_calendar() for model in self.models)
+
+    def _towards_usual(self, exog: Array) -> list[Array]:
+        """What regressors (n, k) lack to usual values: all, all but the first, and so on to none.
+
+        Usual is the mean of the past, of two values the lower: no promotion.
+        """
+        past = self.history.exog
+        two = np.array([len(np.unique(column)) <= 2 for column in past.T], dtype=np.bool_)
+        lack = np.where(two, past.min(axis=0, initial=np.inf), past.mean(axis=0)) - exog
+        k = exog.shape[1]
+        return [np.where(np.arange(k) < known, 0.0, lack) for known in range(k + 1)]
+
+    def _past(
+        self,
+        models: Sequence[FittedModel],
+        more: Array | None,
+        of_last: tuple[ScoreFactors | None, Callable[[Joint], Joint] | None],
+        at: Positions,
+    ) -> PastSteps | None:
+        """One-step forecasts of some times; `more` as for a model's."""
+        score_factors, bands = of_last
+        members = [past_steps(model, at, more) for model in models]
+        change_width = own_changes(self.history.y, 1)
+        averaging = self.rules.averaging
+        steps = average_past(averaging, members, self.votes, change_width, score_factors)
+        if steps is None:
+            return None
+        prediction = steps.prediction
+        if bands is not None:
+            prediction = prediction.changed(bands(prediction.joint))
+        prediction = prediction.changed(self._bounded(prediction.joint))
+        prediction = prediction.checked(lambda i: self.history.time(at[i]))
+        return steps._replace(prediction=prediction)
 
     def _of_last_value(self) -> tuple[ScoreFactors | None, Callable[[Joint], Joint] | None]:
         """Score factors and calibration of the forecast of the last value, None if not needed."""

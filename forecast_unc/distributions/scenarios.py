@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pandas as pd
 
 from forecast_unc._checks import numbers, refusal
 from forecast_unc._typing import Array, Axes
-from forecast_unc.distributions import marginals
 from forecast_unc.distributions.forecast import (
     Forecast,
     forecast_of,
     prediction_of,
     with_difference,
 )
-from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.picture import fan
 from forecast_unc.distributions.prediction import Prediction
-from forecast_unc.distributions.sums import linear
-
-# Correlations across are smaller by this share, and a difference with less of the variance of both
-# is known: roundoff is below 1e-13.
-_APART, _KNOWN = 1e-12, 1e-9
+from forecast_unc.distributions.sums import difference
 
 Pair = tuple[int, int]
 
@@ -165,23 +158,3 @@ class Scenarios(Mapping[str, Forecast]):
             ax = fan(one, coverage, history=history, ax=ax, label=name)
         assert ax is not None
         return ax
-
-
-def difference(first: Joint, second: Joint, cor: Array, factors: Array) -> Joint:
-    """The joint of ``a * first - b * second``, a and b the factors (2, h).
-
-    Correlations (2 h, 2 h) are those of the scores of both.
-    """
-    h = len(first)
-    apart = np.kron(np.full((2, 2), 1.0 - _APART) + _APART * np.eye(2), np.ones((h, h)))
-    rows, own = np.tile(np.arange(h), 2), np.repeat(np.eye(2), h, axis=1)
-    q = marginals.average([first.q[rows], second.q[rows]], own)
-    matrix = np.hstack([np.diag(factors[0]), -np.diag(factors[1])])
-    found = linear(Joint.of(q, apart * cor), matrix)
-    mean = matrix @ np.concatenate([first.mean, second.mean])
-    size = matrix**2 @ np.concatenate([first.cov.diagonal(), second.cov.diagonal()])
-    cov, known = found.cov, found.cov.diagonal() <= _KNOWN * size
-    if known.any():
-        low, high = np.where(known, mean, -np.inf), np.full(h, np.inf)
-        found = found.censored(low, high).at_lower(known)
-    return replace(found, mean=mean, cov=cov)

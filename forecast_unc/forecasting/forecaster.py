@@ -412,7 +412,7 @@ class Forecaster(Scored, Arguments):
         cors = {pair: cor[np.ix_(both, both)] for pair, cor in cors.items()}
         return Scenarios(dict(zip(exog, forecasts, strict=True)), cors)
 
-    def effects(self, coverage: float = 0.9) -> pd.DataFrame:
+    def effects(self, coverage: float = 0.9, steps: int | None = None) -> pd.DataFrame:
         """Return how much a value changes with one unit more of each regressor.
 
         An association in the past, not a cause, with the other inputs at their last values. Where
@@ -425,6 +425,9 @@ class Forecaster(Scored, Arguments):
         ----------
         coverage : float, default=0.9
             Coverage of the interval, in (0, 1).
+        steps : int, optional
+            Also the lasting effect: what one unit more from the next step on, with all others at
+            their last values, has changed after so many steps. It costs a forecast a regressor.
 
         Returns
         -------
@@ -432,7 +435,8 @@ class Forecaster(Scored, Arguments):
             A row for each regressor, and lag of it (``exog_lags``): ``effect``, ``lower`` and
             ``upper`` in units of y for one unit of the regressor, after a transform at the median
             of the last season, or of eight values; NaN where no model has learned it, as it never
-            changed or values were few.
+            changed or values were few. With `steps` also ``lasting``, ``lasting_lower`` and
+            ``lasting_upper``, at the level of the forecast, in the row of lag 0.
 
         Raises
         ------
@@ -453,6 +457,14 @@ class Forecaster(Scored, Arguments):
         mean[never | ((mean == 0.0) & (std == 0.0))] = np.nan
         reach = -ndtri(0.5 * (1.0 - coverage)) * std
         columns = {"effect": mean, "lower": mean - reach, "upper": mean + reach}
+        if steps is not None:
+            lasting, std = np.full((2, len(names)), np.nan)
+            k = len(self.history_.columns)
+            lasting[:k], std[:k] = ensemble.lasting_effects(_checks.check_steps(steps))
+            lasting[np.isnan(mean)] = np.nan
+            reach = -ndtri(0.5 * (1.0 - coverage)) * std
+            ends = {"lasting_lower": lasting - reach, "lasting_upper": lasting + reach}
+            columns |= {"lasting": lasting, **ends}
         return pd.DataFrame(columns, index=pd.Index(names, name="regressor"))
 
     def contributions(self, exog: pd.DataFrame | None = None, steps: int = 0) -> pd.DataFrame:

@@ -15,6 +15,7 @@ from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.prediction import PastSteps, Prediction
+from forecast_unc.distributions.sums import difference
 from forecast_unc.forecasting.choose.arguments import check_within
 from forecast_unc.forecasting.choose.choice import Choice
 from forecast_unc.forecasting.choose.specification import (
@@ -51,7 +52,7 @@ from forecast_unc.forecasting.pool.weights import (
 )
 from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.seasons import always_at
-from forecast_unc.series.times import format_time
+from forecast_unc.series.times import format_time, future_index
 
 _LEAST_NAMED = 0.005  # weight of a model that `choices_` names: less would be 0 %
 
@@ -393,6 +394,29 @@ class Ensemble:
         means, variances = np.array(found).transpose(1, 0, 2)
         mean = shares @ means
         return mean / steps, np.sqrt(shares @ (variances + (means - mean) ** 2)) / steps
+
+    def lasting_effects(self, steps: int) -> tuple[Array, Array]:
+        """Mean and std (k,) of the change after so many steps by a unit more of each regressor.
+
+        From the last values on, by a step of one std, or to the other of two values.
+        """
+        past, last = self.history.exog, self.history.exog[-1]
+        two = np.array([len(np.unique(column)) <= 2 for column in past.T])
+        other = past.min(axis=0) + past.max(axis=0) - last
+        size = np.where(two, other - last, past.std(axis=0))
+        size = np.where(size == 0.0, 1.0, size)
+        index = future_index(self.history.index, steps)
+        levels = [last, *(last + size * unit for unit in np.eye(len(last)))]
+        futures = [Ahead(index, np.tile(level, (steps, 1)), None) for level in levels]
+        made, cors = self.scenarios(futures, _AUTO._replace(random_state=0))
+        joints = [one.joint.each(np.array([steps - 1])) for one in made]
+        ends, ones = np.ix_([2 * steps - 1, steps - 1], [2 * steps - 1, steps - 1]), np.ones((2, 1))
+        apart = [
+            difference(joint, joints[0], cors[0, place][ends], ones)
+            for place, joint in enumerate(joints[1:], start=1)
+        ]
+        mean, std = np.array([[joint.mean[0], joint.std[0]] for joint in apart]).T
+        return mean / size, std / np.abs(size)
 
     @property
     def smoothed(self) -> list[SmoothingSpecification]:

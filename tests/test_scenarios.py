@@ -105,6 +105,26 @@ def test_a_difference_is_that_of_paths_of_the_same_noise_and_weights(linear, fut
     assert (change.std < 0.5 * both["base"].std).all()
 
 
+def test_a_difference_of_a_nonlinear_model_is_that_of_paths_of_the_same_functions():
+    rng = np.random.default_rng(3)
+    exog = pd.DataFrame({"u": rng.uniform(-2.0, 2.0, N + H)}, pd.RangeIndex(N + H))
+    y = 2.0 * np.tanh(exog["u"]) + 0.4 * rng.normal(size=N + H)
+    y = y + 0.5 * y.shift(1, fill_value=0.0)
+    model = Forecaster(lags=1).fit(y[:N], exog[:N])
+    futures = {"low": exog[N:], "high": exog[N:] + 0.7}
+    both = model.scenarios(futures, H)
+    # functions are drawn first, whole, then the noise: one seed has them in common
+    low, high = (
+        model.models_[0].sample_paths(model.history_.future(H, one), 2000, 7)
+        for one in futures.values()
+    )
+    change = both["high"] - both["low"]
+    np.testing.assert_allclose(change.std, (high - low).std(axis=0), rtol=0.15)
+    np.testing.assert_allclose(
+        change.aggregate("sum").std, (high - low).sum(axis=1).std(), rtol=0.1
+    )
+
+
 def test_of_a_known_linear_function_all_noise_is_shared():
     posterior = linear_posterior(np.array([0.6, 0.25, -1.5]))
     model = OneStepModel(posterior, (1, 2), Differencing((), 0.0, 1.0))

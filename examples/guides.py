@@ -93,6 +93,20 @@ def draw_shop(names, figure):
     ax.set_xlabel("Mondays of 2026")
 
 
+def draw_price(names, figure):
+    from matplotlib.dates import DateFormatter, MonthLocator
+
+    left, right = figure.subplots(1, 2, width_ratios=(3, 2))
+    names["what_if"].plot(names["coffee"]["sold"][-26:], ax=left)
+    left.set_ylabel("packs a week")
+    names["change"].plot(coverage=(0.5, 0.9), ax=right, color="0.2")
+    right.axhline(0, color="black", lw=0.8)
+    right.set_ylabel("plan less base")
+    for ax in (left, right):
+        ax.xaxis.set_major_locator(MonthLocator(interval=2 if ax is left else 1))
+        ax.xaxis.set_major_formatter(DateFormatter("%b %Y" if ax is left else "%b"))
+
+
 def draw_load(names, figure):
     from matplotlib.dates import DateFormatter, HourLocator
 
@@ -217,6 +231,7 @@ def draw_choosing(names, figure):
 
 SIZES = {
     "shop": (7.2, 3.6),
+    "price": (7.6, 3.2),
     "load": (7.2, 4.0),
     "load_coverage": (7.2, 3.2),
     "panel": (7.2, 3.8),

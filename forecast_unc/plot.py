@@ -36,6 +36,7 @@ __all__ = [
     "COLORS",
     "calibration",
     "compare",
+    "contributions",
     "coverage",
     "decomposition",
     "fan",
@@ -184,6 +185,37 @@ def decomposition(
         of = "" if forecast.name is None else f" of {forecast.name}"
         ax.set_ylabel(plain(f"variance{of}"))
     return finish(ax, forecast.index, shown=legend)
+
+
+def contributions(
+    frame: pd.DataFrame, *, ax: Axes | None = None, legend: bool | None = None
+) -> Axes:
+    """Draw what regressors add to the past and to the forecast; return the axes.
+
+    ``frame`` is that of :meth:`Forecaster.contributions`, or some of its rows. What raises the sum,
+    the dark line, is stacked from the first column, the rest, up, and what lowers it down. ``ax``
+    and ``legend`` are those of `fan`.
+    """
+    if not isinstance(frame, pd.DataFrame):
+        must, got = "be a DataFrame", type(frame).__name__
+        remedy = "Pass what Forecaster.contributions returns."
+        raise refusal("frame", must, got, remedy, TypeError)
+    ax = given_or_new_axes(ax)
+    times, (rest, *added) = places(ax, frame.index), frame.columns
+    top, bottom = (frame[rest].to_numpy(np.float64, copy=True) for _ in range(2))
+    for style, name in zip(_styles(), added, strict=False):
+        values = frame[name].to_numpy(np.float64)
+        look: dict[str, Any] = {"facecolor": (style.color, 0.5), "hatch": style.hatch}
+        look |= {"edgecolor": "white", "lw": 0}
+        for base, share in ((top, values.clip(min=0.0)), (bottom, values.clip(max=0.0))):
+            edges = pd.DataFrame({"lower": base, "upper": base + share}, index=frame.index)
+            fill_band(ax, times, edges, _BAR, **look)
+            base += share
+        ax.fill([], [], label=plain(name), **look)
+    ax.plot(times, frame[rest], color=gray(ax, 0.5), lw=1.2, label=plain(rest))
+    total = frame.sum(axis=1, skipna=False)
+    ax.plot(times, total, color=gray(ax, 0.0), lw=1.2, label="sum")
+    return finish(ax, frame.index, shown=legend)
 
 
 def members(

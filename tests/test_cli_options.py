@@ -132,6 +132,20 @@ def test_a_missing_package_is_one_line(folder, capsys, monkeypatch):
     assert error_of(capsys, "forecast", *options) == message
 
 
+def test_scenarios_are_rows_with_their_differences_to_the_first(folder, sales, capsys):
+    dearer = sales.assign(price=sales["price"] * 1.05)
+    dearer[["ds", "price"]].to_csv("dearer.csv", index=False)
+    options = ["--model", "linear", "--lags", "2", "--exog", "price", "--output", "-"]
+    options += ["--scenario", "base=prices.csv", "--scenario", "plan=dearer.csv"]
+    table = printed(capsys, "forecast", "sales.csv", "--steps", "3", *options, "--plot", "p.png")
+    assert table["scenario"].tolist() == ["base"] * 3 + ["plan"] * 3 + ["plan - base"] * 3
+    base, plan, change = table["mean"].to_numpy().reshape(3, 3)
+    np.testing.assert_allclose(change, plan - base)
+    assert (table["std"][6:] < 0.5 * table["std"][:3].to_numpy()).all()
+    total = printed(capsys, "forecast", "sales.csv", "--steps", "3", "--sum", "all", *options)
+    np.testing.assert_allclose(total["mean"].iloc[-1], change.sum())
+
+
 def test_regressors_of_the_future_are_picked_by_time(folder, sales, capsys):
     options = ["--lags", "2", "--exog", "price", "--exog-future", "prices.csv", "--output", "-"]
     table = printed(capsys, "forecast", "sales.csv", "--steps", "5", *options)
@@ -526,6 +540,23 @@ APART = [
     (["sales.csv", "--exog", "prise"], "--exog", "'prise'"),
     (["sales.csv", "--exog-future", "prices.csv"], "--exog", "none"),
     (["-", "--exog", "a", "--exog-future", "-"], "--exog-future", "- for both"),
+    (["sales.csv", "--exog", "price", "--scenario", "prices.csv"], "--scenario", "'prices.csv'"),
+    (
+        ["sales.csv", "--exog", "price", "--scenario", "a=prices.csv", "--scenario", "a=b"],
+        "--scenario",
+        "'a' twice",
+    ),
+    (["sales.csv", "--scenario", "a=prices.csv"], "--exog", "none"),
+    (
+        ["sales.csv", "--exog", "price", "--scenario", "a=no.csv"],
+        "--scenario a",
+        "no.csv: No such file or directory",
+    ),
+    (
+        ["sales.csv", "--exog-future", "prices.csv", "--scenario", "a=prices.csv"],
+        "--exog-future",
+        "prices.csv",
+    ),
     (["shops.csv", "--id", "shop", "--plot", "p.png"], "--plot", "p.png"),
     (
         ["shops.csv", "--id", "shop", "--prob-above", "1", "--prob-above", "2"],

@@ -140,6 +140,7 @@ LONG = {
     "docs/guides/load.md",
     "docs/guides/nightly.md",
     "docs/guides/panel.md",
+    "docs/guides/price.md",
     "docs/guides/sensor.md",
     "docs/guides/shop.md",
     "docs/guides/year.md",

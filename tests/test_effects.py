@@ -64,6 +64,21 @@ def test_effects_of_a_plain_linear_model_are_those_of_least_squares(y, exog):
     np.testing.assert_allclose(width, fit.bse[2:], rtol=0.1)
 
 
+def test_a_lasting_effect_is_the_sum_of_what_lags_pass_on(y, exog):
+    model = Forecaster(LinearRegressor(), lags=1, exog_lags=1).fit(y[:N], exog[:N])
+    found = model.effects(0.9, steps=H)
+    one = model.models_[0].one_step
+    ar, *now = one.posterior.gradient(np.zeros((1, 5)))[0]
+    size = one.differencing.scale
+    powers = ar ** np.arange(H)
+    # today's from the first step on, that of a step before from the second
+    expected = size * (np.array(now[:2]) * powers.sum() + np.array(now[2:]) * powers[:-1].sum())
+    np.testing.assert_allclose(found["lasting"][:2], expected, rtol=0.03)
+    assert found["lasting"][2:].isna().all()
+    assert (found["lasting_lower"] < found["lasting"])[:2].all()
+    pd.testing.assert_frame_equal(found.iloc[:, :3], model.effects(0.9))
+
+
 def test_an_effect_on_levels_stays_over_the_horizon(model, exog):
     """Of models of changes too, where eight such changes would add up to -12."""
     future = exog[N:]

@@ -52,6 +52,7 @@ WITH_PANDAS = {
     "forecast_unc.distributions.page",
     "forecast_unc.distributions.picture",
     "forecast_unc.distributions.export",
+    "forecast_unc.distributions.scenarios",
     "forecast_unc.forecasting.combination",
     "forecast_unc.forecasting.forecaster",
     "forecast_unc.forecasting.past",

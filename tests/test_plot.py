@@ -747,8 +747,8 @@ def test_the_module_can_be_imported_by_its_public_name():
 
 
 def test_the_module_lists_pictures_alone():
-    pictures = ["COLORS", "calibration", "compare", "coverage", "decomposition", "fan", "joint"]
-    pictures += ["members", "origins", "pit", "scores_by_origin", "scores_by_step"]
+    pictures = ["COLORS", "calibration", "compare", "contributions", "coverage", "decomposition"]
+    pictures += ["fan", "joint", "members", "origins", "pit", "scores_by_origin", "scores_by_step"]
     assert [name for name in dir(plot) if name[0] != "_"] == pictures
 
 

@@ -29,6 +29,7 @@ from forecast_unc.cli.messages import error_text, failure_text, note_text, notes
 from forecast_unc.cli.sources import STANDARD
 from forecast_unc.distributions import page
 from forecast_unc.distributions.export import nixtla_columns
+from forecast_unc.distributions.scenarios import Scenarios
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
 from forecast_unc.evaluation.grouping import check_part
@@ -71,6 +72,9 @@ examples:
     forecast-unc forecast sales.csv --steps 90 --sum MS --prob-above 1000
     forecast-unc forecast sales.csv --steps 90 --holidays holidays.txt
     forecast-unc forecast sales.csv --steps 90 --exog price --exog-future prices.csv
+  What if the price rises? Each scenario, and how far it is from the first:
+    forecast-unc forecast sales.csv --steps 90 --sum all --exog price \\
+        --scenario base=prices.csv --scenario plan=higher.csv
   Many series in one file, on four processes:
     forecast-unc forecast shops.parquet --id shop --steps 12 --jobs 4 --output f.parquet
   Fit once; later take in the new values of the same file, and forecast from their end:
@@ -182,7 +186,10 @@ def forecast(options: Any) -> int:
         return _forecast_panel(options)
     model, y, exog = _read(options)
     of.check_exog(options)
-    future = None if options.exog_future is None else reading.read_ahead(options, y.index)
+    futures = {
+        name: reading.read_ahead(options, y.index, option, path)
+        for name, (option, path) in of.future_files(options).items()
+    }
     freq, counts = None if options.sum == "all" else options.sum, None
     if options.sum is not None:
         try:
@@ -210,30 +217,44 @@ def forecast(options: Any) -> int:
     if isinstance(model, Forecaster):
         for note in model.notes_:
             say(note_text(note, loaded))
-    ahead = model.forecast(options.steps, future, propagation=options.propagation)
-    answer = ahead if counts is None else ahead.aggregate("sum", freq=freq, partial="keep")
-    columns: dict[str, Any] = {} if counts is None else {"steps": counts}
-    columns |= {"mean": answer.mean, "std": answer.std}
-    for level in options.coverage:
-        for end, values in answer.interval(level).items():
-            columns[f"{end}_{percent(level)}"] = values
-    for value in options.prob_above:
-        columns[f"above_{value:g}"] = answer.prob(lower=value)
-    for p in options.quantile:
-        columns[f"quantile_{p:g}"] = answer.quantile(p)
-    table = pd.DataFrame(columns)
-    chances = [name for name in columns if name.startswith("above_")]
+    draw: Callable[..., Any]
+    if options.scenario:
+        scenarios = _scenarios(model, futures, options)
+        each, draw = dict(scenarios.items()), scenarios.plot
+        first, *others = scenarios.names
+        each |= {f"{name} - {first}": scenarios.difference(name, first) for name in others}
+    else:
+        future = next(iter(futures.values()), None)
+        ahead = model.forecast(options.steps, future, propagation=options.propagation)
+        each, draw = {"": ahead}, ahead.plot
+    tables, widths = [], []
+    for name in each if not options.scenario else futures:
+        for note in each[name].notes_:
+            say(f"{name}: {note}" if name else note)
+    for name, one in each.items():
+        answer = one if counts is None else one.aggregate("sum", freq=freq, partial="keep")
+        table = _columns(answer, options)
+        for column, values in (("steps", counts), ("scenario", name or None)):
+            if values is not None:
+                table.insert(0, column, values)
+        # up to where a difference begins it is 0, and so is its std
+        widths.append(table["std"].clip(lower=0.0 if name in futures else table["std"].max()))
+        tables.append(table)
+    table = pd.concat(tables)
     if table.index.name is None:  # of a model that was fitted elsewhere
         table.index.name = reading.time_column(options)
+    chances = [f"above_{value:g}" for value in options.prob_above]
     if options.output is None:
-        figures = table.drop(columns=["steps", *chances], errors="ignore")
+        figures = table.drop(columns=["scenario", "steps", *chances], errors="ignore")
         table[chances] = table[chances].map(reading.chance)
-        reading.print_table(table, figures, table["std"])
+        reading.print_table(table, figures, pd.concat(widths))
     else:
         reading.write_table(table, options.output)
     if options.plot is not None:
+        past = page.past(y, next(iter(each.values())).index, 4)
+        few = options.coverage[:1] if options.scenario else options.coverage
         with _picture(options.plot, 1, 9) as ax:
-            ahead.plot(history=page.past(y, ahead.index, 4), coverage=options.coverage, ax=ax)
+            draw(history=past, coverage=few, ax=ax)
     if options.summary is not None:
         summary = _summary(model, ahead, loaded)
         if options.summary == STANDARD:
@@ -244,6 +265,29 @@ def forecast(options: Any) -> int:
     if options.save is not None:
         model.save(options.save)
     return _DONE
+
+
+def _scenarios(
+    model: Forecaster | Combination, futures: dict[str, pd.DataFrame], options: Any
+) -> Scenarios:
+    """The forecasts under the futures of some files."""
+    if not isinstance(model, Forecaster):
+        must, got = "be left out for a combination of models", " ".join(options.scenario)
+        raise refusal("--scenario", must, got, "Load a model by --model.")
+    return model.scenarios(futures, options.steps, propagation=options.propagation)
+
+
+def _columns(answer: Forecast, options: Any) -> pd.DataFrame:
+    """What is asked of a forecast, a column each."""
+    columns: dict[str, Any] = {"mean": answer.mean, "std": answer.std}
+    for level in options.coverage:
+        for end, values in answer.interval(level).items():
+            columns[f"{end}_{percent(level)}"] = values
+    for value in options.prob_above:
+        columns[f"above_{value:g}"] = answer.prob(lower=value)
+    for p in options.quantile:
+        columns[f"quantile_{p:g}"] = answer.quantile(p)
+    return pd.DataFrame(columns)
 
 
 def _summary(model: Forecaster | Combination, ahead: Forecast, loaded: bool) -> str:

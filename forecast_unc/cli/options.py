@@ -370,6 +370,13 @@ FORECAST = [
             type=_FILE,
         ),
         Option(
+            "--scenario",
+            "NAME=FILE",
+            "forecast what happens with the regressors of this file, as of --exog-future, and how "
+            "far it is from the first scenario",
+            multiple=True,
+        ),
+        Option(
             "--sum",
             "FREQ",
             "forecast sums of steps instead, by year (YS), quarter (QS), month (MS), week (W, "
@@ -525,11 +532,15 @@ def check_forecast(options: Any) -> None:
             if abs(p - 0.5) < 0.005:
                 remedy = "The mean is beside it."
                 raise refusal("--quantile", "be .005 from 0.5 or more with --id", f"{p:g}", remedy)
-        one = ["prob_above", "plot", "summary", "save", "load"]
+        one = ["scenario", "prob_above", "plot", "summary", "save", "load"]
         _check_without(options, "--id", one, "It is for a single series")
         if options.sum not in (None, "all"):
             remedy = "all sums the steps of each series; other sums are for a single series."
             raise refusal("--sum", "be all with --id", options.sum, remedy)
+    if options.scenario:
+        without = ["exog_future", "summary"]
+        _check_without(options, "--scenario", without, "It has the regressors of each scenario")
+        scenario_files(options)
     if options.data == STANDARD == options.exog_future:
         must = "be a file if data is standard input"
         raise refusal("--exog-future", must, "- for both", "Name one.")
@@ -543,10 +554,31 @@ def check_forecast(options: Any) -> None:
     _check_common(options)
 
 
+def scenario_files(options: Any) -> dict[str, Path]:
+    """The file of each scenario by its name, or an error."""
+    files: dict[str, Path] = {}
+    for one in options.scenario:
+        name, equals, path = one.partition("=")
+        if not (name and equals and path):
+            remedy = "Pass --scenario base=prices.csv --scenario plan=other.csv."
+            raise refusal("--scenario", "be NAME=FILE", repr(one), remedy)
+        if name in files:
+            raise refusal("--scenario", "have distinct names", f"{name!r} twice", "Rename one.")
+        files[name] = Path(path)
+    return files
+
+
+def future_files(options: Any) -> dict[str, tuple[str, Path]]:
+    """Option and file of the regressors ahead by scenario, "" if there is one without a name."""
+    if options.exog_future is not None:
+        return {"": ("--exog-future", options.exog_future)}
+    return {name: (f"--scenario {name}", path) for name, path in scenario_files(options).items()}
+
+
 def check_exog(options: Any) -> None:
     """Raise unless regressors are given both in the past, where they have been read, and ahead."""
-    if (not options.exog) != (options.exog_future is None):
-        given, absent = "--exog", "--exog-future"
+    if (not options.exog) != (options.exog_future is None and not options.scenario):
+        given, absent = "--exog", "--scenario" if options.scenario else "--exog-future"
         if not options.exog:
             given, absent = absent, given
         remedy = (
@@ -607,7 +639,10 @@ def _check_common(options: Any) -> None:
         files[option] = path
     if "--output" in files:
         check_table("--output", files["--output"])
-    read = ("data", "--exog-future", "--holidays", "--load")
+    read = ["data", "--exog-future", "--holidays", "--load"]
+    for name, path in scenario_files(options).items() if "scenario" in vars(options) else ():
+        files[f"--scenario {name}"] = path
+        read.append(f"--scenario {name}")
     for option, path in ((name, files[name]) for name in read if name in files):
         for wrong, number, remedy in (  # what is no file, such as a pipe, is not opened
             (not path.exists(), errno.ENOENT, "Correct the path."),

@@ -441,9 +441,9 @@ def _series(options: Any) -> tuple[pd.Series[float], pd.DataFrame | None]:
     return y, None if frame is None else frame.reindex(index)
 
 
-def read_ahead(options: Any, index: pd.Index[Any]) -> pd.DataFrame:
+def read_ahead(options: Any, index: pd.Index[Any], option: str, path: Path) -> pd.DataFrame:
     """The regressors of the steps after a series, from a file that may hold other times too."""
-    table = _Table("--exog-future", options.exog_future, options)
+    table = _Table(option, path, options)
     times, ahead = table.times(), future_index(index, options.steps)
     if isinstance(times, pd.DatetimeIndex) and isinstance(ahead, pd.DatetimeIndex):
         times = times.as_unit(ahead.unit)
@@ -454,7 +454,7 @@ def read_ahead(options: Any, index: pd.Index[Any]) -> pd.DataFrame:
             got = f"several at {format_time(times, int(times.duplicated().argmax()))}"
         must = f"have one row for each of the {options.steps} steps after {format_time(index, -1)}"
         remedy = "Write one row for each, with times as in data, or take fewer --steps."
-        raise refusal("--exog-future", must, got, remedy)
+        raise refusal(option, must, got, remedy)
     return pd.DataFrame(table.regressors(), index=times).reindex(ahead)
 
 

@@ -36,14 +36,19 @@ def check_weights(
     return np.asarray(scaled / scaled.sum(axis=0))
 
 
-def average(members: Sequence[Joint], weights: Array, disagreement: bool = False) -> Joint:
-    """The average of members by weights (k, h), 1 in all at each step: theory/averages.md."""
+def share_roots(members: Sequence[Joint], weights: Array) -> Array:
+    """Roots (k, h) of each member's share in the variance of the average, 1 in all at a step."""
     h = weights.shape[1]
     stds = np.array([np.pad(member.std, (0, h - len(member))) for member in members])
     stds = np.where(weights > 0, stds, 0.0)
     # Of each step's largest: the squares of tiny and of huge stds are no floats.
     roots = np.sqrt(weights) * (stds / stds.max(axis=0))
-    roots = roots / np.sqrt((roots**2).sum(axis=0))
+    return np.asarray(roots / np.sqrt((roots**2).sum(axis=0)))
+
+
+def average(members: Sequence[Joint], weights: Array, disagreement: bool = False) -> Joint:
+    """The average of members by weights (k, h), 1 in all at each step: theory/averages.md."""
+    h, roots = weights.shape[1], share_roots(members, weights)
     # each term is a Schur product of positive semidefinite matrices
     cor = joined(roots, [member.cor for member in members])
     np.fill_diagonal(cor, 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from functools import partial
@@ -25,6 +25,7 @@ from forecast_unc._checks import (
     numbers,
     refusal,
 )
+from forecast_unc._notes import Note
 from forecast_unc._text import counted
 from forecast_unc._typing import Array, Axes, Positions
 from forecast_unc.distributions import export, scores
@@ -46,6 +47,9 @@ from forecast_unc.distributions.variance_parts import (
 )
 from forecast_unc.series.times import format_time, group_weights, positions
 from forecast_unc.series.values import check_is_series, numeric_values
+
+Difference = Callable[["Forecast", "Forecast"], "Forecast"]
+"""The difference of two forecasts that have a joint distribution."""
 
 _AGGREGATES = {"max": "maximum", "min": "minimum"}
 
@@ -116,7 +120,7 @@ class Forecast:
     ([2.72, 7.39], [4.48, 12.18])
     """
 
-    __slots__ = ("_index", "_prediction")
+    __slots__ = ("_index", "_minus", "_prediction")
 
     _repr_html_ = forecast_card  # in a notebook
     to_nixtla, to_darts = export.nixtla_frame, export.darts_series
@@ -198,6 +202,11 @@ class Forecast:
     def model(self) -> str | None:
         """The model, one of the forecaster's ``models_``, as text; None if several or unknown."""
         return self._prediction.model
+
+    @property
+    def notes_(self) -> list[Note]:
+        """Remarks: regressors beyond what the model has seen of them, a line each."""
+        return list(self._prediction.notes)
 
     @property
     def mean(self) -> pd.Series[float]:
@@ -329,7 +338,9 @@ class Forecast:
     def __add__(self, other: float) -> Self:
         return self._each(shift=_number(other))
 
-    def __sub__(self, other: float) -> Self:
+    def __sub__(self, other: float | Forecast) -> Self | Forecast:
+        if isinstance(other, Forecast) and self._minus is not None and self._minus == other._minus:
+            return self._minus(self, other)
         return self + -_number(other)
 
     def __rsub__(self, other: float) -> Self:
@@ -859,6 +870,7 @@ class Forecast:
 
     def _settle(self, index: pd.Index[Any], prediction: Prediction) -> None:
         self._index = index.copy()
+        self._minus: Difference | None = None
         self._prediction = prediction.checked(partial(format_time, index))
         joint = prediction.joint
         for array in (joint.cor, joint.mean, joint.cov):
@@ -930,12 +942,19 @@ def prediction_of(forecast: Forecast) -> Prediction:
     return forecast._prediction
 
 
+def with_difference(forecast: Forecast, minus: Difference) -> Forecast:
+    """The forecast with its difference to others of the same futures."""
+    made = forecast_of(forecast._index, forecast._prediction)
+    made._minus = minus
+    return made
+
+
 def _number(value: Any, verb: str = "combined", of_zero: type[Exception] = ValueError) -> float:
     """A finite number, or an error; not 0 but where a forecast is moved."""
     number = as_float(value)
     if np.isnan(number) and not isinstance(value, (float, np.floating)):
-        remedy = "For sums of its steps call `aggregate`; forecasts of different series have no "
-        remedy += "joint distribution."
+        remedy = "For sums of its steps call `aggregate`. Two forecasts have a joint distribution "
+        remedy += "as they come from `Forecaster.scenarios` alone."
         got = reprlib.repr(value) if isinstance(value, Real) else type(value).__name__
         raise refusal("a forecast", "be combined with a number", got, remedy, TypeError)
     if not np.isfinite(number):

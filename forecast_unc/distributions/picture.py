@@ -74,6 +74,10 @@ def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: St
         history = check_is_series(history, "history")
         values = numeric_values(history, "history")
         times = places(ax, history.index)
+        # the same may be there, before another forecast
+        past = [line.get_ydata() for line in ax.lines if line.get_label() == "history"]
+        if any(np.array_equal(one, values, equal_nan=True) for one in past):
+            return ax
         ax.plot(times, values, color=gray(ax, 0.3), lw=1.2, label="history")
         gone = np.pad(np.isnan(values), 1, constant_values=True)
         alone = ~gone[1:-1] & gone[:-2] & gone[2:]  # no line leads to them

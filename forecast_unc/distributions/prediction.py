@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from forecast_unc._checks import first_true
+from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions import average as averages
 from forecast_unc.distributions.joint import Diverged, Joint
@@ -36,6 +37,7 @@ class Prediction:
     disagreement: bool = False  # whether what these disagree about is in the bands
     before: Prediction | None = None  # it without calibration, bounds and rounding
     aggregated: str | None = None  # what each step is, such as "maximum of 24 steps"
+    notes: tuple[Note, ...] = ()  # remarks on what it was asked for
 
     def __len__(self) -> int:
         return len(self.joint)
@@ -153,5 +155,6 @@ def average(
     )
     way = ways.pop() if len(ways) == 1 else each
     made = Prediction(joint, name, way, members=used, disagreement=disagreement)
-    made = replace(made, aggregated=kinds.pop() if len(kinds) == 1 else None)
+    notes = tuple(dict.fromkeys(note for own in members for note in own.notes))
+    made = replace(made, aggregated=kinds.pop() if len(kinds) == 1 else None, notes=notes)
     return made.checked(label)

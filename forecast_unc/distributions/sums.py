@@ -1,4 +1,4 @@
-"""Linear combinations and extremes of steps: theory/transforms.md."""
+"""Linear combinations and extremes of steps, and differences: theory/transforms.md."""
 
 from dataclasses import replace
 
@@ -9,11 +9,16 @@ from scipy.stats import qmc, rankdata
 
 from forecast_unc._checks import frozen
 from forecast_unc._typing import Array, Flags
+from forecast_unc.distributions import marginals
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.marginals import Curve, Grid, Marginals
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.variance_parts import mapped
 from forecast_unc.regression.kernels import lower_root
+
+# Correlations across are smaller by this share, and a difference with less of the variance of both
+# is known: roundoff is below 1e-13.
+_APART, _KNOWN = 1e-12, 1e-9
 
 
 def linear(joint: Joint, matrix: Array) -> Joint:
@@ -29,6 +34,26 @@ def linear(joint: Joint, matrix: Array) -> Joint:
     else:
         own = replace(_sums_of_paths(joint, matrix), mean=mean, cov=cov)
     return replace(own, **joint.carried(matrix))
+
+
+def difference(first: Joint, second: Joint, cor: Array, factors: Array) -> Joint:
+    """The joint of ``a * first - b * second``, a and b the factors (2, h).
+
+    Correlations (2 h, 2 h) are those of the scores of both.
+    """
+    h = len(first)
+    apart = np.kron(np.full((2, 2), 1.0 - _APART) + _APART * np.eye(2), np.ones((h, h)))
+    rows, own = np.tile(np.arange(h), 2), np.repeat(np.eye(2), h, axis=1)
+    q = marginals.average([first.q[rows], second.q[rows]], own)
+    matrix = np.hstack([np.diag(factors[0]), -np.diag(factors[1])])
+    found = linear(Joint.of(q, apart * cor), matrix)
+    mean = matrix @ np.concatenate([first.mean, second.mean])
+    size = matrix**2 @ np.concatenate([first.cov.diagonal(), second.cov.diagonal()])
+    cov, known = found.cov, found.cov.diagonal() <= _KNOWN * size
+    if known.any():
+        low, high = np.where(known, mean, -np.inf), np.full(h, np.inf)
+        found = found.censored(low, high).at_lower(known)
+    return replace(found, mean=mean, cov=cov)
 
 
 def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:

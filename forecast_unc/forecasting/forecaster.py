@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Hashable
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Self
 
@@ -18,9 +18,12 @@ from sklearn.utils.validation import check_is_fitted
 from forecast_unc import _checks
 from forecast_unc._checks import RandomState, refusal
 from forecast_unc._notes import Note
+from forecast_unc._text import counted
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast, forecast_of
-from forecast_unc.distributions.prediction import PastSteps
+from forecast_unc.distributions.prediction import PastSteps, Prediction
+from forecast_unc.distributions.scenarios import Scenarios
+from forecast_unc.errors import InvalidArgument
 from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.choose import choice
 from forecast_unc.forecasting.choose.arguments import Arguments, is_auto, suggested_periods
@@ -36,7 +39,7 @@ from forecast_unc.forecasting.past import Scored
 from forecast_unc.forecasting.pool.backcast import AskPast
 from forecast_unc.forecasting.pool.pool import Ensemble, Refusal
 from forecast_unc.series.calendar import seasonal_periods
-from forecast_unc.series.history import History
+from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.times import ClosedDaysWarning, closed_days
 from forecast_unc.series.values import check_is_series, check_two
 
@@ -327,6 +330,11 @@ class Forecaster(Scored, Arguments):
         ------
         TypeError, ValueError
             If an argument is not what it must be, or a variance is not positive.
+
+        Notes
+        -----
+        ``Forecast.notes_`` names regressors that are beyond what was seen of them: there the effect
+        is that of a function continued.
         """
         ensemble = self._ensemble()
         steps = _checks.check_steps(steps)
@@ -339,11 +347,72 @@ class Forecaster(Scored, Arguments):
         seed = self.random_state if random_state is None else random_state
         method = Method(propagation, path_consistent, n_samples, seed)
         prediction = ensemble.predict(local, method)
-        if not np.array_equal(places, np.arange(len(prediction))):
-            prediction = prediction.each(places)
-        return forecast_of(ahead.index, prediction)
+        return _at_places(ahead, replace(prediction, notes=self._beyond(ahead)), places)
 
-    def effects(self, coverage: float = 0.9) -> pd.DataFrame:
+    def scenarios(
+        self,
+        exog: Mapping[str, pd.DataFrame],
+        steps: int,
+        *,
+        propagation: Propagation = "auto",
+        random_state: RandomState = None,
+    ) -> Scenarios:
+        r"""Joint forecasts of the next values under different futures of the regressors.
+
+        Each is what `forecast` returns for its regressors, which are taken as known. What is
+        unknown is one and the same in all: the noise of each step, the values before the first
+        one, the learned function and the effects of the regressors. With the innovations w of the
+        steps :math:`m + L w` of a future, of covariance :math:`L L'`, two futures a and b of a
+        model have
+
+        .. math:: \mathrm{Cov}[y^a, y^b] = L_a \mathrm{Cor}[w^a, w^b] L_b',
+
+        the correlation that of the linear recursions along both (theory/questions.md). Models are
+        averaged with the weights of `forecast`; what they disagree about is in the difference.
+
+        Parameters
+        ----------
+        exog : mapping of str to DataFrame
+            Regressors at the forecast times by the name of the scenario, one or more.
+        steps : int
+            Steps ahead, from 1.
+        propagation, random_state
+            As for `forecast`; all scenarios have one seed.
+
+        Returns
+        -------
+        Scenarios
+            A mapping of names to forecasts. ``s["plan"] - s["base"]`` is the forecast of the
+            difference, with its interval, probability and sum.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If an argument is not what it must be, the model was fitted without regressors, or
+            knows no covariances of its function (a regressor of scikit-learn).
+
+        Notes
+        -----
+        What would happen, if the association of the past is an effect: see :meth:`effects`.
+        """
+        ensemble = self._ensemble()
+        steps = _checks.check_steps(steps)
+        _checks.check_choice("propagation", propagation, PROPAGATIONS)
+        futures = check_scenarios(exog, self.history_, steps)
+        local = [ahead.by_clock(ensemble.history) for ahead in futures]
+        places, n = local[0][1], len(local[0][0].index)
+        seed = self.random_state if random_state is None else random_state
+        method = Method(propagation, random_state=seed)
+        made, cors = ensemble.scenarios([ahead for ahead, _ in local], method)
+        forecasts = [
+            _at_places(ahead, replace(one, notes=self._beyond(ahead)), places)
+            for ahead, one in zip(futures, made, strict=True)
+        ]
+        both = np.concatenate([places, n + places])
+        cors = {pair: cor[np.ix_(both, both)] for pair, cor in cors.items()}
+        return Scenarios(dict(zip(exog, forecasts, strict=True)), cors)
+
+    def effects(self, coverage: float = 0.9, steps: int | None = None) -> pd.DataFrame:
         """Return how much a value changes with one unit more of each regressor.
 
         An association in the past, not a cause, with the other inputs at their last values. Where
@@ -356,6 +425,9 @@ class Forecaster(Scored, Arguments):
         ----------
         coverage : float, default=0.9
             Coverage of the interval, in (0, 1).
+        steps : int, optional
+            Also the lasting effect: what one unit more from the next step on, with all others at
+            their last values, has changed after so many steps. It costs a forecast a regressor.
 
         Returns
         -------
@@ -363,7 +435,8 @@ class Forecaster(Scored, Arguments):
             A row for each regressor, and lag of it (``exog_lags``): ``effect``, ``lower`` and
             ``upper`` in units of y for one unit of the regressor, after a transform at the median
             of the last season, or of eight values; NaN where no model has learned it, as it never
-            changed or values were few.
+            changed or values were few. With `steps` also ``lasting``, ``lasting_lower`` and
+            ``lasting_upper``, at the level of the forecast, in the row of lag 0.
 
         Raises
         ------
@@ -384,7 +457,67 @@ class Forecaster(Scored, Arguments):
         mean[never | ((mean == 0.0) & (std == 0.0))] = np.nan
         reach = -ndtri(0.5 * (1.0 - coverage)) * std
         columns = {"effect": mean, "lower": mean - reach, "upper": mean + reach}
+        if steps is not None:
+            lasting, std = np.full((2, len(names)), np.nan)
+            k = len(self.history_.columns)
+            lasting[:k], std[:k] = ensemble.lasting_effects(_checks.check_steps(steps))
+            lasting[np.isnan(mean)] = np.nan
+            reach = -ndtri(0.5 * (1.0 - coverage)) * std
+            ends = {"lasting_lower": lasting - reach, "lasting_upper": lasting + reach}
+            columns |= {"lasting": lasting, **ends}
         return pd.DataFrame(columns, index=pd.Index(names, name="regressor"))
+
+    def contributions(self, exog: pd.DataFrame | None = None, steps: int = 0) -> pd.DataFrame:
+        """Return what the regressors and the calendar add to the past and to the forecast.
+
+        Each column is the change of the mean when that regressor is as it was, or will be, instead
+        of usual: the mean of the past, of two values the lower. They are changed in the order of
+        the columns, with those before as they are; without interactions the order makes no
+        difference. In the past a row is that of the one-step forecast (`fitted`), to which the
+        regressors of that time contribute; those of times before are in the values before, and so
+        in ``rest``, as is the season.
+
+        Parameters
+        ----------
+        exog : DataFrame, optional
+            Regressors at the forecast times, as for `forecast`. None: the past alone.
+        steps : int, default=0
+            Steps ahead of a model without regressors; else those of `exog`.
+
+        Returns
+        -------
+        DataFrame
+            By time, of the past and then of the forecast, in units of y: ``rest``, a column for
+            each regressor, and ``calendar`` for the effects of holidays, trading days and Easter,
+            if there are some. The sum of a row is the mean of `fitted`, or of `forecast`; NaN where
+            there is no one-step forecast. An association, not a cause. `plot.contributions` draws
+            it.
+
+        Raises
+        ------
+        TypeError, ValueError
+            If `exog` is not what `forecast` asks for, or has a column named rest or calendar.
+        """
+        ensemble, columns = self._ensemble(), list(self.history_.columns)
+        names = ["rest", *columns, "calendar"]
+        if taken := {"rest", "calendar"} & set(columns):
+            got = f"a regressor of the name {sorted(taken)[0]!r}"
+            raise refusal("exog", "leave the names rest and calendar", got, "Rename it.")
+        asks = [self._of_instants(ask) for ask in ensemble.past_stepwise()]
+        parts = [np.array([self._fitted_by(ask).mean for ask in asks])]
+        index = self.history_.index
+        if exog is not None or steps:
+            steps = _checks.check_steps(steps if exog is None else len(exog))
+            ahead = self.history_.future(steps, exog)
+            local, places = ahead.by_clock(ensemble.history)
+            seed = _checks.one_seed(self.random_state)
+            of_steps = ensemble.stepwise(local, Method("auto", random_state=seed))
+            parts.append(np.array(of_steps)[:, places])
+            index = index.append(ahead.index)
+        means = np.concatenate(parts, axis=1)
+        added = np.vstack([means[:1], np.diff(means, axis=0)])
+        frame = pd.DataFrame(added.T, index, pd.Index(names))
+        return frame if (frame["calendar"].fillna(0.0) != 0.0).any() else frame[names[:-1]]
 
     @property
     def history_(self) -> History:
@@ -523,12 +656,31 @@ class Forecaster(Scored, Arguments):
         chosen, history = choice.resolve_by_clock(arguments, history)
         return Ensemble.fit(chosen, history, earlier)
 
+    def _beyond(self, ahead: Ahead) -> tuple[Note, ...]:
+        """Regressors that are beyond all values of the past, a line each."""
+        past = self.history_.exog
+        low, high = past.min(axis=0), past.max(axis=0)
+        apart = np.maximum(low - ahead.exog, ahead.exog - high)
+        notes = []
+        for at in np.flatnonzero((apart > 0.0).any(axis=0)).tolist():
+            column, steps = self.history_.columns[at], np.flatnonzero(apart[:, at] > 0.0)
+            value = ahead.exog[apart[:, at].argmax(), at]
+            known = f"{low[at]:.4g} to {high[at]:.4g}" if high[at] > low[at] else f"{low[at]:.4g}"
+            fact = f"{column} {value:.4g} is beyond the {known} of the past"
+            fact += f" at {len(steps)} of {counted(len(ahead.index), 'step')}"
+            notes.append(Note("beyond", fact, tuple(steps.tolist())))
+        return tuple(notes)
+
     def _by_clock(self, history: History) -> History:
         """A history as that of the fit, by the clock or not."""
         return history if self._ensemble().history.instants is None else history.by_clock()
 
     def _past_steps(self) -> AskPast:
-        history, ask = self._ensemble().history, self._ensemble().past_steps()
+        return self._of_instants(self._ensemble().past_steps())
+
+    def _of_instants(self, ask: AskPast) -> AskPast:
+        """One-step forecasts by the places in the series that was given."""
+        history = self._ensemble().history
         if history.instants is None:
             return ask
 
@@ -547,6 +699,35 @@ class Forecaster(Scored, Arguments):
     def _ensemble(self) -> Ensemble:
         check_is_fitted(self, "ensemble_")
         return self.ensemble_
+
+
+def check_scenarios(exog: object, history: History, steps: int) -> list[Ahead]:
+    """The next steps by scenario, or an error that names the one at fault."""
+    remedy = "Pass {'base': exog, 'plan': other}, frames as for `forecast`."
+    if not isinstance(exog, Mapping):
+        must, got = "be a mapping of names to regressors", type(exog).__name__
+        raise refusal("exog", must, got, remedy, TypeError)
+    if not exog:
+        raise refusal("exog", "hold a scenario", "none", remedy)
+    if not len(history.columns):
+        must = "be used of a model fitted with regressors"
+        raise refusal("scenarios", must, "one without", "Fit with `exog`.")
+    futures = []
+    for name, frame in exog.items():
+        if not isinstance(name, str):
+            raise refusal("exog", "have names that are text", repr(name), remedy, TypeError)
+        try:
+            futures.append(history.future(steps, frame))
+        except InvalidArgument as error:
+            raise error.but(argument=f"exog[{name!r}]") from None
+    return futures
+
+
+def _at_places(ahead: Ahead, prediction: Prediction, places: Positions) -> Forecast:
+    """The forecast of the steps ahead, which have these places."""
+    if not np.array_equal(places, np.arange(len(prediction))):
+        prediction = prediction.each(places)
+    return forecast_of(ahead.index, prediction)
 
 
 def summary_lines(model: Forecaster) -> list[Note]:

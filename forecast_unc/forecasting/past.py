@@ -47,7 +47,10 @@ class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         TypeError
             If a member of a Combination is no Forecaster or Combination.
         """
-        history, ask = self.history_, self._past_steps()
+        return self._fitted_by(self._past_steps())
+
+    def _fitted_by(self, ask: AskPast) -> Fitted:
+        history = self.history_
         times, parts = np.arange(len(history.y)), list[PastSteps]()
         for start in range(0, len(times), _BLOCK):
             parts += _some(ask, times[start : start + _BLOCK])

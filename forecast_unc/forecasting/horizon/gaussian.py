@@ -25,6 +25,7 @@ from forecast_unc.forecasting.horizon.types import (
     Future,
     Given,
     LevelJoint,
+    Matched,
     Method,
     OneStepModel,
     Past,
@@ -55,17 +56,34 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
     """
     if method.propagation == "naive":
         return _naive(model, state, future, method)
+    steps_before = 0 if state.function is None else state.function.step
+    matched = matched_from(model, state, future, method)
+    scales, function, parts = model.scales(future), state.function, None
+    h = len(matched.steps)
+    if model.posterior.joint:
+        if function is None:
+            function_cov = function_covariance(model, method, matched.inputs)
+        else:
+            function_cov = function.covariance[steps_before:, steps_before:]
+        own = np.diagonal(function_cov)[:h].copy()
+        start_cov = start_covariance(state, future)
+        parts = partial(parts_of_matching, model.maps, scales, matched.steps, own, start_cov)
+    of_levels = scales.scale**2 * matched.cov
+    of_levels[np.diag_indices(h)] += scales.scale**2 * scales.observation_var
+    return LevelJoint(matched.levels, of_levels, parts)
+
+
+def matched_from(model: OneStepModel, state: State, future: Future, method: Method) -> Matched:
+    """The steps of moment matching from the distribution of the last levels."""
     maps, scales = model.maps, model.scales(future)
     h, u = len(future.exog), future.uncertain
     p, y_1 = maps.depth, maps.depth + h * u  # the number of last levels; where y_1 is in z
     # coordinates in z of the levels, last and next, and of each step's regressors
     levels = np.concatenate([np.arange(p), y_1 + np.arange(h)])
     regressors = p + np.arange(h * u).reshape(h, u)
-    start_cov, function = start_covariance(state, future), state.function
     cov = np.zeros((y_1 + h, y_1 + h))
-    cov[:y_1, :y_1] = start_cov
-    steps_before = 0 if function is None else function.step
-    matching = MomentMatching(model, method, state.limit, function, u)
+    cov[:y_1, :y_1] = start_covariance(state, future)
+    matching = MomentMatching(model, method, state.limit, state.function, u)
     trajectory = Trajectory(model, state.mean, h)
     inputs, steps = list[Array](), list[Step]()
     for t in range(h):
@@ -77,17 +95,7 @@ def propagate_from(model: OneStepModel, state: State, future: Future, method: Me
             trajectory.append(step.mean)
         inputs.append(x)
         steps.append(step)
-    parts = None
-    if model.posterior.joint:
-        if function is None:
-            function_cov = function_covariance(model, method, np.array(inputs))
-        else:
-            function_cov = function.covariance[steps_before:, steps_before:]
-        function_var = np.diagonal(function_cov)[:h].copy()
-        parts = partial(parts_of_matching, maps, scales, steps, function_var, start_cov)
-    of_levels = scales.scale**2 * cov[y_1:, y_1:]
-    of_levels[np.diag_indices(h)] += scales.scale**2 * scales.observation_var
-    return LevelJoint(trajectory.levels[p:].copy(), of_levels, parts)
+    return Matched(trajectory.levels[p:].copy(), cov[y_1:, y_1:], np.array(inputs), steps)
 
 
 def _naive(model: OneStepModel, state: State, future: Future, method: Method) -> LevelJoint:

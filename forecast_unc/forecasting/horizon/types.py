@@ -115,6 +115,15 @@ class Step(NamedTuple):
     learned: float  # of the function's variance, what observations on the way took away
 
 
+class Matched(NamedTuple):
+    """The h steps of moment matching."""
+
+    levels: Array  # (h,), means
+    cov: Array  # (h, h), of the levels, in units of scale^2
+    inputs: Array  # (h, d), means
+    steps: list[Step]
+
+
 class LevelJoint(NamedTuple):
     """Mean and covariance of the next h levels as observed, and what the covariance is made of."""
 

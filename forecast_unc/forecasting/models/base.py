@@ -15,6 +15,7 @@ from forecast_unc._typing import Array, Positions, Times
 from forecast_unc.distributions.joint import Diverged, Joint
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.prediction import Prediction
+from forecast_unc.forecasting.horizon.futures import innovations
 from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models.effects import Effects
 from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
@@ -129,6 +130,34 @@ class FittedModel(ABC):
         """Units of y in one of what was learned, at the median of the series."""
         return float(self.transform.slope(self.transform.forward(np.nanmedian(self.history.y))))
 
+    def shared_innovations(self, futures: Sequence[Ahead]) -> Array:
+        """Correlations (s h, s h) of the innovations of the steps of s futures of one length.
+
+        Here the futures differ by effects that were taken out of the levels, the errors of whose
+        weights they share; levels without them are the same.
+        """
+        effects, before = self.taken_out.exog, self.history.exog
+        s, h = len(futures), len(futures[0].index)
+        every = np.ones((s, s))
+        if effects.weights is None or effects.cov is None:
+            return np.asarray(np.kron(every, np.eye(h)))
+        carried = self.carried(effects.columns.of(before), h)
+        beyond = np.vstack([effects.columns.of(one.exog, before) - carried for one in futures])
+        of_weights = beyond @ effects.cov @ beyond.T
+        levels = self.level_joint(futures[0].known(), Method(self.moments)).cov - of_weights[:h, :h]
+        return innovations(np.kron(every, levels) + of_weights, s)
+
+    def with_more(self, exog: Array) -> FittedModel:
+        """The model whose regressors are so much more (n, k) at each time, not as lagged ones.
+
+        What was taken out of the levels stays as it was.
+        """
+        return self
+
+    def without_calendar(self) -> FittedModel:
+        """The model of the same levels, without effects of the calendar taken out of them."""
+        return self
+
     def effects(self, steps: Array, at: float) -> tuple[Array, Array]:
         """Mean and variance (m,) of the change of a value `at` for a step of each regressor."""
         around = self.history.exog.mean(axis=0)
@@ -145,6 +174,10 @@ class FittedModel(ABC):
         joint = joint.shifted(added.mean)
         joint = joint.widened(added.of_weights, "function_shared", method.random_state)
         return joint.widened(added.of_regressors, "inputs_regressors", method.random_state)
+
+    def level_joint(self, ahead: Ahead, method: Method) -> LevelJoint:
+        """Joint distribution of the next levels, with the effects that were taken out."""
+        raise NotImplementedError
 
     def carried(self, columns: Array, steps: int) -> Array:
         """What the means of the next levels (h, d) change by for past ones (n, d) added."""

@@ -85,6 +85,12 @@ class ExogColumns:
         linear = slopes.tocsr()
         return means, np.asarray((linear @ (linear @ cov).T).T)
 
+    def moved(self, exog: Array, more: Array) -> Array:
+        """Changes (n, d) of the columns by more (n, k) of regressors at their own time alone."""
+        now = replace(self, lags=0)
+        changes = now.of(exog + more) - now.of(exog)
+        return np.hstack([changes, np.zeros((len(exog), self.lags * exog.shape[1]))])
+
     def changes(self, steps: Array, around: Array) -> Array:
         """What a step of each regressor, around some (k,), changes the columns by: (m, d).
 
@@ -154,6 +160,12 @@ class ExogEffects:
         if self.weights is None:
             return np.zeros(len(exog))
         return np.asarray(self.columns.of(exog, before) @ self.weights)
+
+    def moved(self, exog: Array, more: Array) -> Array:
+        """Change (n,) of the effects by more (n, k) of the regressors at their own time alone."""
+        if self.weights is None:
+            return np.zeros(len(exog))
+        return np.asarray(self.columns.moved(exog, more) @ self.weights)
 
     def added(self, exog: Array, cov: Array | None, before: Array, carried: Carried) -> Added:
         r"""What regressors (h, k) with a covariance (h k, h k) add after others (n, k).

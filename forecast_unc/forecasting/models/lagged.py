@@ -23,13 +23,14 @@ from forecast_unc.forecasting.choose.specification import (
     deep,
 )
 from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
+from forecast_unc.forecasting.horizon.futures import shared_innovations
 from forecast_unc.forecasting.horizon.gaussian import propagate
 from forecast_unc.forecasting.horizon.origin import run_in
 from forecast_unc.forecasting.horizon.step import Trajectory
 from forecast_unc.forecasting.horizon.types import Future, LevelJoint, Method, OneStepModel, Past
 from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
 from forecast_unc.forecasting.models.design import NoiseChoice, NoisyRows
-from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.effects import NO_CALENDAR, Effects
 from forecast_unc.forecasting.models.exog_effects import ExogColumns, ExogEffects
 from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.models.stability import Training, bounded
@@ -215,6 +216,27 @@ class LaggedModel(FittedModel):
         """Sample paths (n_samples, h) in units of y, each of one function."""
         method = Method("monte_carlo", True, n_samples, random_state)
         return sampled_levels(self.level_joint(ahead, method), self.transform)
+
+    def shared_innovations(self, futures: Sequence[Ahead]) -> Array:
+        """Correlations (s h, s h) of the innovations of the steps of s futures of one length."""
+        if self.specification.exog_as == "lasting":
+            return super().shared_innovations(futures)
+        each = [self._future(ahead) for ahead in futures]
+        with blas_threads(self.n_rows):
+            return shared_innovations(self.one_step, self.past, each, Method(self.moments))
+
+    def with_more(self, exog: Array) -> Self:
+        """The model whose regressors are so much more (n, k) at each time, not as lagged ones."""
+        if self.specification.exog_as == "lasting":
+            return self
+        inputs = self.past.exog.copy()
+        moved = self.exog_columns.moved(self.history.exog, exog)
+        inputs[:, : moved.shape[1]] += moved
+        return replace(self, past=self.past._replace(exog=inputs))
+
+    def without_calendar(self) -> Self:
+        """The model of the same levels, without effects of the calendar taken out of them."""
+        return replace(self, taken_out=replace(self.taken_out, calendar=NO_CALENDAR))
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) by posteriors of the rows before each origin, from means given these rows.

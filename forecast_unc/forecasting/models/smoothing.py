@@ -18,7 +18,7 @@ from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.choose.specification import LEAST_BEYOND, SmoothingSpecification
 from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
-from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.effects import NO_CALENDAR, Effects
 from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.models.smoothing_filter import Smoothing, unknowns
 from forecast_unc.forecasting.models.training import TrainingSeries
@@ -132,6 +132,10 @@ class SmoothingModel(FittedModel):
         """Sample paths (n_samples, h) in units of y, each of one start and set of parameters."""
         method = Method("monte_carlo", True, n_samples, random_state)
         return sampled_levels(self.level_joint(ahead, method), self.transform)
+
+    def without_calendar(self) -> Self:
+        """The model of the same levels, without effects of the calendar taken out of them."""
+        return replace(self, taken_out=replace(self.taken_out, calendar=NO_CALENDAR))
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
         """Levels (k, h) forecast from origins inside; NaN where the value before is missing."""

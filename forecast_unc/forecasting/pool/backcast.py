@@ -154,11 +154,16 @@ def rolling_spreads(
     return RollingSpreads(*now, *past)
 
 
-def past_steps(model: FittedModel, at: Positions) -> PastSteps | None:
-    """A model's one-step forecasts of some times of its history, before any calibration."""
+def past_steps(model: FittedModel, at: Positions, more: Array | None = None) -> PastSteps | None:
+    """A model's one-step forecasts of some times of its history, before any calibration.
+
+    `more` (n, k) is what the regressors are more at each time, and not as lagged ones.
+    """
     with blas_threads(model.n_rows):
-        mean, var = model.next_levels(at)
+        mean, var = (model if more is None else model.with_more(more)).next_levels(at)
     mean = mean + model.taken_out.at(model.history.index, model.history.exog)[at]
+    if more is not None:
+        mean += model.taken_out.exog.moved(model.history.exog, more)[at]
     known = np.isfinite(mean) & np.isfinite(var) & (var > 0.0)
     if not known.any():
         return None

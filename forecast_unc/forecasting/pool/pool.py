@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.prediction import PastSteps, Prediction
+from forecast_unc.distributions.sums import difference
 from forecast_unc.forecasting.choose.arguments import check_within
 from forecast_unc.forecasting.choose.choice import Choice
 from forecast_unc.forecasting.choose.specification import (
@@ -34,6 +35,7 @@ from forecast_unc.forecasting.models.counts import CountModel
 from forecast_unc.forecasting.models.lagged import LaggedModel
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.models.training import TrainingSeries
+from forecast_unc.forecasting.pool.across import AveragedFuture, correlations
 from forecast_unc.forecasting.pool.backcast import AskPast, Rolling, past_steps
 from forecast_unc.forecasting.pool.calibration import calibration, conformal, rolling_errors
 from forecast_unc.forecasting.pool.past_scores import weights_by_scores, weights_by_step
@@ -50,7 +52,7 @@ from forecast_unc.forecasting.pool.weights import (
 )
 from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.seasons import always_at
-from forecast_unc.series.times import format_time
+from forecast_unc.series.times import format_time, future_index
 
 _LEAST_NAMED = 0.005  # weight of a model that `choices_` names: less would be 0 %
 
@@ -73,6 +75,13 @@ class Refusal:
 
     specification: MemberSpecification
     reason: str
+
+
+class Made(NamedTuple):
+    """A prediction, and what it was made of."""
+
+    prediction: Prediction
+    future: AveragedFuture
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,17 +166,38 @@ class Ensemble:
         kept where many values are at it. Weights and calibration are those of the exact forecasts
         whatever the method.
         """
+        return self._made(ahead, method).prediction
+
+    def scenarios(
+        self, futures: Sequence[Ahead], method: Method
+    ) -> tuple[list[Prediction], dict[tuple[int, int], Array]]:
+        """The prediction of each future, and the correlations (2 h, 2 h) of the scores of two.
+
+        All have one seed, and what is unknown in common.
+        """
+        method = method._replace(random_state=one_seed(method.random_state))
+        made = [self._made(ahead, method) for ahead in futures]
+        start, _, past = self._from_observed(futures[0])
+        found = correlations(start.models, [one.future for one in made])
+        steps = np.arange(2 * (past + len(made[0].prediction)))
+        kept = steps[steps % (len(steps) // 2) >= past]
+        cors = {pair: cor[np.ix_(kept, kept)] for pair, cor in found.items()}
+        return [one.prediction for one in made], cors
+
+    def _made(self, ahead: Ahead, method: Method) -> Made:
         start, ahead, past = self._from_observed(ahead)
         averaged, ahead, correlated = start._averaged(ahead, method)
         made = averaged.prediction
         if self.rules.calibrate:
             made = made.changed(start._bands(averaged, ahead, correlated)(made.joint))
             made = made.checked(partial(format_time, ahead.index))
+        future = AveragedFuture(ahead.first(len(made)), averaged, made.joint)
         made = made.each(np.arange(past, len(made))) if past else made
         made = made.changed(self._bounded(made.joint, self.keeps_moments))
         made = made.changed(made.joint.at_lower(self.without_noise(len(made))))
         made = made.checked(partial(format_time, ahead.index[past:]))
-        return made.changed(made.joint.whole()) if self.rules.whole else made
+        made = made.changed(made.joint.whole()) if self.rules.whole else made
+        return Made(made, future)
 
     def without_noise(self, steps: int) -> Flags:
         """Next steps (h,) whose phase of the shortest season was always at the lower bound."""
@@ -196,23 +226,64 @@ class Ensemble:
 
         Weights are by the widths at each time; past scores and calibration are those of the last.
         """
-        score_factors, bands = self._of_last_value()
+        return partial(self._past, self.models, None, self._of_last_value())
 
-        def ask(at: Positions) -> PastSteps | None:
-            members = [past_steps(model, at) for model in self.models]
-            change_width = own_changes(self.history.y, 1)
-            averaging = self.rules.averaging
-            steps = average_past(averaging, members, self.votes, change_width, score_factors)
-            if steps is None:
-                return None
-            prediction = steps.prediction
-            if bands is not None:
-                prediction = prediction.changed(bands(prediction.joint))
-            prediction = prediction.changed(self._bounded(prediction.joint))
-            prediction = prediction.checked(lambda i: self.history.time(at[i]))
-            return steps._replace(prediction=prediction)
+    def stepwise(self, ahead: Ahead, method: Method) -> list[Array]:
+        """Means (h,) without the calendar, of regressors more and more as given; and with it."""
+        start, ahead, past = self._from_observed(ahead)
+        plain = replace(start, models=start._without_calendar)
+        means = []
+        for more in start._towards_usual(ahead.exog):
+            more[:past] = 0.0
+            given = replace(ahead, exog=ahead.exog + more)
+            means.append(plain._made(given, method).prediction.joint.mean[past:])
+        return [*means, start._made(ahead, method).prediction.joint.mean[past:]]
 
-        return ask
+    def past_stepwise(self) -> list[AskPast]:
+        """One-step forecasts of the past in the same way: the regressors of their own time."""
+        last, plain = self._of_last_value(), self._without_calendar
+        asks: list[AskPast] = [
+            partial(self._past, plain, more, last)
+            for more in self._towards_usual(self.history.exog)
+        ]
+        return [*asks, partial(self._past, self.models, None, last)]
+
+    @property
+    def _without_calendar(self) -> tuple[FittedModel, ...]:
+        return tuple(model.without_calendar() for model in self.models)
+
+    def _towards_usual(self, exog: Array) -> list[Array]:
+        """What regressors (n, k) lack to usual values: all, all but the first, and so on to none.
+
+        Usual is the mean of the past, of two values the lower: no promotion.
+        """
+        past = self.history.exog
+        two = np.array([len(np.unique(column)) <= 2 for column in past.T], dtype=np.bool_)
+        lack = np.where(two, past.min(axis=0, initial=np.inf), past.mean(axis=0)) - exog
+        k = exog.shape[1]
+        return [np.where(np.arange(k) < known, 0.0, lack) for known in range(k + 1)]
+
+    def _past(
+        self,
+        models: Sequence[FittedModel],
+        more: Array | None,
+        of_last: tuple[ScoreFactors | None, Callable[[Joint], Joint] | None],
+        at: Positions,
+    ) -> PastSteps | None:
+        """One-step forecasts of some times; `more` as for a model's."""
+        score_factors, bands = of_last
+        members = [past_steps(model, at, more) for model in models]
+        change_width = own_changes(self.history.y, 1)
+        averaging = self.rules.averaging
+        steps = average_past(averaging, members, self.votes, change_width, score_factors)
+        if steps is None:
+            return None
+        prediction = steps.prediction
+        if bands is not None:
+            prediction = prediction.changed(bands(prediction.joint))
+        prediction = prediction.changed(self._bounded(prediction.joint))
+        prediction = prediction.checked(lambda i: self.history.time(at[i]))
+        return steps._replace(prediction=prediction)
 
     def _of_last_value(self) -> tuple[ScoreFactors | None, Callable[[Joint], Joint] | None]:
         """Score factors and calibration of the forecast of the last value, None if not needed."""
@@ -323,6 +394,29 @@ class Ensemble:
         means, variances = np.array(found).transpose(1, 0, 2)
         mean = shares @ means
         return mean / steps, np.sqrt(shares @ (variances + (means - mean) ** 2)) / steps
+
+    def lasting_effects(self, steps: int) -> tuple[Array, Array]:
+        """Mean and std (k,) of the change after so many steps by a unit more of each regressor.
+
+        From the last values on, by a step of one std, or to the other of two values.
+        """
+        past, last = self.history.exog, self.history.exog[-1]
+        two = np.array([len(np.unique(column)) <= 2 for column in past.T])
+        other = past.min(axis=0) + past.max(axis=0) - last
+        size = np.where(two, other - last, past.std(axis=0))
+        size = np.where(size == 0.0, 1.0, size)
+        index = future_index(self.history.index, steps)
+        levels = [last, *(last + size * unit for unit in np.eye(len(last)))]
+        futures = [Ahead(index, np.tile(level, (steps, 1)), None) for level in levels]
+        made, cors = self.scenarios(futures, _AUTO._replace(random_state=0))
+        joints = [one.joint.each(np.array([steps - 1])) for one in made]
+        ends, ones = np.ix_([2 * steps - 1, steps - 1], [2 * steps - 1, steps - 1]), np.ones((2, 1))
+        apart = [
+            difference(joint, joints[0], cors[0, place][ends], ones)
+            for place, joint in enumerate(joints[1:], start=1)
+        ]
+        mean, std = np.array([[joint.mean[0], joint.std[0]] for joint in apart]).T
+        return mean / size, std / np.abs(size)
 
     @property
     def smoothed(self) -> list[SmoothingSpecification]:

@@ -71,8 +71,9 @@ def average(
     used = np.where(used.any(axis=0), used, votes[:, :steps] * reached)
     pooled_steps = pooled(rule, forecasts, used, voters)
     shares = shares[:, : int(shares.any(axis=0).sum())]
-    own = horizon == steps and not references
-    return Averaged(pooled_steps, exact, shares, own, rule)
+    own, weight = horizon == steps and not references, np.zeros((len(asks), steps))
+    weight[voters] = used / used.sum(axis=0)
+    return Averaged(pooled_steps, exact, shares, own, rule, weight)
 
 
 def _check_reach(
@@ -172,6 +173,7 @@ class Averaged:
     shares: Array  # (k, h), their weights
     own: bool  # the prediction is the average of these members
     rule: Averaging
+    used: Array  # (n, h), weights of all n members in the prediction
 
     @cached_property
     def reference(self) -> Prediction:

@@ -1,0 +1,65 @@
+"""What the steps of different futures of the regressors have in common."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.linalg import block_diag, solve_triangular
+
+from forecast_unc._typing import Array
+from forecast_unc.forecasting.horizon.decomposition import passed_on
+from forecast_unc.forecasting.horizon.gaussian import matched_from
+from forecast_unc.forecasting.horizon.origin import state_at_origin
+from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel, Past
+
+# Shared by all futures beside their noise, of the variance of a step: keeps a root of what is all
+# but deterministic.
+_JITTER = 1e-12
+
+
+def shared_innovations(
+    model: OneStepModel, past: Past, futures: Sequence[Future], method: Method
+) -> Array:
+    r"""Correlations (s h, s h) of the innovations :math:`L^{-1} (y - E y)` of s futures' steps.
+
+    L is the lower root of a future's own covariance. By the linear recursions that the steps of
+    the futures a and b amount to, with the same noise, start z_0 and function,
+
+    .. math::
+
+        \mathrm{Cov}[y^a, y^b] = M_a (s^2 I + K_{ab} + A_{0a} S A_{0b}') M_b' + s_o^2 I, \quad
+        K_{ab} = \mathrm{Cov}[f(x^a), f(x^b)],
+
+    in the letters of `LinearRecursion`, s_o the std of the error of an observation.
+    """
+    state = state_at_origin(model, past, method._replace(path_consistent=False))
+    matched = [matched_from(model, state, future, method) for future in futures]
+    p, h = model.maps.depth, len(futures[0].exog)
+    responses, from_start = list[Array](), list[Array]()
+    for one in matched:
+        through, carried = passed_on(model.maps, np.array([step.weights for step in one.steps]))
+        rows, unit = through + carried, np.eye(h)
+        own = unit - rows[:, p:]
+        responses.append(solve_triangular(own, unit, lower=True, unit_diagonal=True))
+        from_start.append(rows[:, :p])
+    scales, every = model.scales(futures[0]), np.ones((len(futures), len(futures)))
+    added = model.posterior.covariance(np.vstack([one.inputs for one in matched]))
+    added = added + np.kron(every, np.diag(scales.noise_var))
+    start = np.vstack(from_start)
+    response = block_diag(*responses)
+    cov = response @ (added + start @ state.cov @ start.T) @ response.T
+    cov += scales.observation_var * np.kron(every, np.eye(h))
+    return innovations(cov, len(futures))
+
+
+def innovations(cov: Array, n_futures: int) -> Array:
+    """Correlations of the innovations of s futures with a joint covariance (s h, s h)."""
+    h = len(cov) // n_futures
+    std = np.sqrt(cov.diagonal())
+    cor = cov / np.outer(std, std)
+    cor += _JITTER * np.kron(np.ones((n_futures, n_futures)), np.eye(h))
+    blocks = [slice(i * h, (i + 1) * h) for i in range(n_futures)]
+    inverse = [
+        solve_triangular(np.linalg.cholesky(cor[at, at]), np.eye(h), lower=True) for at in blocks
+    ]
+    whitening = block_diag(*inverse)
+    return np.asarray(whitening @ cor @ whitening.T)

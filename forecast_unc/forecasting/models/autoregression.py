@@ -11,8 +11,8 @@ from forecast_unc._typing import Array, Flags, Times
 from forecast_unc.series.calendar import calendar_inputs
 from forecast_unc.series.rows import lag_embedding
 
-# Of the sum of squares of all inputs, for those that are linear in others: more would leave of a
-# smooth series, or of a walk, what is no noise.
+# Without seasons, of the sum of squares of all inputs: more would leave of a smooth series, or of a
+# walk, what is no noise.
 _RIDGE = 1e-9
 _LAGS = 2  # beside those of the seasons
 
@@ -56,8 +56,9 @@ class Autoregression:
         Z, mean = (X - center) / scale, target.mean()
         weighted = Z / relative[:, None] ** 2
         gram = weighted.T @ Z
-        ridge = _RIDGE * np.trace(gram) * np.eye(len(gram))
-        weights = np.linalg.solve(gram + ridge, weighted.T @ (target - mean)) / scale
+        ridge = 1.0 if periods else _RIDGE * np.trace(gram)
+        system = gram + ridge * np.eye(len(gram))
+        weights = np.linalg.solve(system, weighted.T @ (target - mean)) / scale
         weights[-1] += mean - center @ weights
         return cls(periods, weights)
 

@@ -124,7 +124,8 @@ def test_the_members_can_be_fitted_by_hand(y, smoothed):
     changes = own_changes(y.to_numpy(), max(6, look_ahead))
     ensemble, votes = model.ensemble_, model.ensemble_.votes
     index = ensemble.history.future(max(6, look_ahead)).index
-    factors = partial(weights_by_scores, ensemble.rolling, index)
+    noise = [one.noise_ahead(index) for one in ensemble.models]
+    factors = partial(weights_by_scores, ensemble.rolling, noise)
     expected = average(rule, asks, votes, 6, change_widths=changes, score_factors=factors)
     ahead = model.forecast(6)
     same(ahead, forecast_of(ahead.index, expected.prediction))

@@ -341,17 +341,13 @@ def of_normal_scores(forecast):
     return forecast_of(forecast.index, prediction.changed(replace(prediction.joint, scores=None)))
 
 
-def next_times(model, steps):
-    return model.history.future(steps).index
-
-
 @pytest.mark.parametrize("transform", [None, "boxcox"])
 def test_errors_are_those_of_rolling_forecasts_in_units_of_the_band(transform):
     y = series()
     models = [Forecaster(GP, lags=p, transform=transform).fit(y).models_[0] for p in (2, 4)]
     members, own = [predicted(m, 5) for m in models], [ahead_of(m, 5) for m in models]
     shares = np.array([[0.5, 0.5, 0.9, 0.9, 1.0], [0.5, 0.5, 0.1, 0.1, 0.0]])
-    found = rolling_errors(Rolling(tuple(models)), next_times(models[0], 5), members, shares)
+    found = rolling_errors(Rolling(tuple(models)), [None] * 2, members, shares)
     origins = Rolling(tuple(models)).origins
     for row in (*range(0, len(origins), 4), len(origins) - 1):
         origin = origins[row]
@@ -381,13 +377,13 @@ def test_members_that_end_count_as_far_as_they_go():
     models = tuple(Forecaster(GP, lags=p).fit(y).models_[0] for p in (2, 4, 3))
     members = [predicted(m, 4) for m in models]
     shares = np.full((3, 4), 1 / 3)
-    times = next_times(models[0], 4)
+    alike = [None] * 3
     half = np.array([[1 / 3] * 2 + [0.0] * 2, [1 / 3] * 4, [0.0] * 4])
-    short = rolling_errors(Rolling(models), times, [members[0].first(2), members[1], None], shares)
-    expected = rolling_errors(Rolling(models), times, members, half)
+    short = rolling_errors(Rolling(models), alike, [members[0].first(2), members[1], None], shares)
+    expected = rolling_errors(Rolling(models), alike, members, half)
     np.testing.assert_allclose(short.level, expected.level, rtol=1e-12)
     np.testing.assert_allclose(short.z, expected.z, rtol=1e-12)
-    none = rolling_errors(Rolling(models), times, [None] * 3, shares)
+    none = rolling_errors(Rolling(models), alike, [None] * 3, shares)
     assert np.isnan(none.z).all()
     np.testing.assert_array_equal(none.level, 0.0)
 
@@ -400,7 +396,7 @@ def test_where_box_cox_ends_there_is_no_unit():
     index = model.history.future(2).index
     at_zero = Forecast(index, [-2.2, 3.0], np.eye(2), transform=PowerTransform(0.5))
     assert at_zero.median.iloc[0] == 0.0
-    found = rolling_errors(Rolling((model,)), index, [prediction_of(at_zero)], np.ones((1, 2)))
+    found = rolling_errors(Rolling((model,)), [None], [prediction_of(at_zero)], np.ones((1, 2)))
     assert np.isnan(found.z[:, 0]).all()
     assert np.isfinite(found.z[:-1, 1]).all()
     assert np.isfinite(calibration(found, at_zero._joint, 2).factor).all()
@@ -410,7 +406,7 @@ def test_errors_against_what_was_not_observed_are_nan():
     y = series(gaps=(50, 60))
     (model,) = Forecaster(GP, lags=2).fit(y).models_
     member = predicted(model, 3)
-    found = rolling_errors(Rolling((model,)), next_times(model, 3), [member], np.ones((1, 3)))
+    found = rolling_errors(Rolling((model,)), [None], [member], np.ones((1, 3)))
     origins = Rolling((model,)).origins
     times = origins[:, None] + np.arange(3)
     missing = np.isin(times, (50, 60)) | (times >= N)
@@ -495,12 +491,13 @@ def test_the_forecast_is_recalibrated_by_hand(name):
     rule = model.ensemble_.rules.averaging
     asks = [partial(predicted, m) for m in model.models_]
     changes = own_changes(model.ensemble_.history.y, horizon)
-    index = next_times(model.models_[0], horizon)
-    factors = partial(weights_by_scores, model.ensemble_.rolling, index)
+    index = model.ensemble_.history.future(horizon).index
+    noise = [m.noise_ahead(index) for m in model.models_]
+    factors = partial(weights_by_scores, model.ensemble_.rolling, noise)
     votes = model.ensemble_.votes
     averaged = average(rule, asks, votes, horizon, change_widths=changes, score_factors=factors)
     found = rolling_errors(
-        Rolling(model.models_), index, averaged.members, averaged.shares, rule.disagreement
+        Rolling(model.models_), noise, averaged.members, averaged.shares, rule.disagreement
     )
     made = calibration(found, averaged.reference.joint, rule.look_ahead)
     expected = before.recalibrated(made.factor[:6], dof=made.dof, correlation=made.correlation)
@@ -614,7 +611,7 @@ def test_update_is_the_calibration_of_the_longer_series():
     (model,) = updated.models_
     assert Rolling((model,)).origins[-1] == 89
     member = predicted(model, 4)
-    found = rolling_errors(Rolling((model,)), next_times(model, 4), [member], np.ones((1, 4)))
+    found = rolling_errors(Rolling((model,)), [None], [member], np.ones((1, 4)))
     made = calibration(found, member.joint, 4)
     expected = ahead_of(model, 4).recalibrated(
         made.factor, dof=made.dof, correlation=made.correlation

@@ -58,8 +58,9 @@ def test_weights_are_those_of_the_exact_forecasts(name, kind):
     judged = [predicted(one, horizon) for one in model.models_]
     changes = own_changes(model.ensemble_.history.y, horizon)
     index = model.ensemble_.history.future(horizon).index
+    noise = [one.noise_ahead(index) for one in model.models_]
     shares = shares_by_width(rule, judged, horizon, rule.look_ahead, changes)
-    shares *= weights_by_scores(model.ensemble_.rolling, index, judged, shares > 0.0)
+    shares *= weights_by_scores(model.ensemble_.rolling, noise, judged, shares > 0.0)
     shares = shares[:, :steps] * model.ensemble_.votes[:, None]
     method = Method(kind, True, 20, 0)
     apart = [ahead_of(one, steps, method) for one in model.models_]

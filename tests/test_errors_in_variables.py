@@ -377,7 +377,7 @@ def test_bands_are_calibrated_on_request():
     shares = np.ones((1, 6))
     made = plain.forecast(6)
     joint = made._joint
-    errors = rolling_errors(Rolling(plain.models_), made.index, [prediction_of(made)], shares)
+    errors = rolling_errors(Rolling(plain.models_), [None], [prediction_of(made)], shares)
     expected = calibration(errors, joint, 6).factor
     widths = [np.diff(one.forecast(6).interval(0.8)) for one in (wider, plain)]
     np.testing.assert_allclose(widths[0][:, 0], expected * widths[1][:, 0], rtol=1e-6)

@@ -65,7 +65,7 @@ def test_weights_are_the_third_power_of_the_scores():
     assert (ratio.max(axis=0) > 2.0).any()
     expected = np.where((ratio > 2.0) & (n_errors >= 8.0), 0.0, ratio**-3.0)
     everything = np.ones(ratio.shape, dtype=np.bool_)
-    found = weights_by_scores(ensemble.rolling, ahead.index, predictions, everything)
+    found = weights_by_scores(ensemble.rolling, [None] * len(predictions), predictions, everything)
     np.testing.assert_allclose(found, expected, rtol=1e-6)
     votes = ensemble.votes[:, None] * found
     shares = votes[:, 0] / votes[:, 0].sum()

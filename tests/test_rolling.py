@@ -304,7 +304,7 @@ def test_past_scores_are_of_the_times_that_all_models_forecast():
         total = (weights * np.where(known, errors, 0.0)[:, :, window]).sum(axis=(1, 2))
         expected.append(total / weights.sum())
     rolling = Rolling(models)
-    spreads = rolling_spreads(rolling, [None] * 3, y.index[:STEPS])
+    spreads = rolling_spreads(rolling, [None] * 3, [None] * 3, STEPS)
     past = np.array([rolling.forecasts(i, STEPS).value for i in range(3)])
     sure = spreads._replace(
         width=np.ones((3, STEPS)), past_median=past, past_width=np.zeros(past.shape)
@@ -319,7 +319,7 @@ def test_without_origins_there_are_no_past_scores():
     models = tuple(Forecaster(GP, lags=p).fit(series(12)).models_[0] for p in (1, 6))
     rolling = Rolling(models)
     rolling.__dict__["origins"] = np.zeros(0, dtype=np.intp)
-    found = past_scores(rolling, rolling_spreads(rolling, [None, None], series(STEPS).index))
+    found = past_scores(rolling, rolling_spreads(rolling, [None, None], [None, None], STEPS))
     assert not found.mean.any()
     assert not found.number.any()
 

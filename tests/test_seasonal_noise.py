@@ -11,9 +11,12 @@ from forecast_unc import Forecaster, GPRegressor, LinearRegressor, RVMRegressor,
 from forecast_unc.errors import ArgumentError
 from forecast_unc.forecasting.horizon.gaussian import propagate
 from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel
+from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.relative_noise import RelativeNoise
 from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.pool.backcast import rolling_spreads
 from forecast_unc.regression.gp_evidence import GaussianProcessEvidence
+from forecast_unc.series.history import History
 from tests.recursions import IDENTITY, past_of
 
 WEEK = np.array([0.4, 0.4, 0.5, 0.5, 1.0, 2.0, 1.5])
@@ -197,10 +200,17 @@ def test_the_test_has_its_level():
     assert found["normal"] > 0.02
 
 
+def learned(levels, index, periods):
+    """The noise of steps of the season alone, None if it does not differ."""
+    history = History.checked(pd.Series(levels, index))
+    noise = RelativeNoise.learn(history.y, history, Effects(), periods, volatile=False)
+    return None if noise is None else noise.seasonal
+
+
 @pytest.mark.parametrize("n", [70, 280, 2800])
 def test_sizes_of_a_week_are_found_and_shrunk(n):
     y, place = week(n, seed=1)
-    noise = SeasonalNoise.learn(y.to_numpy(), y.index, (7,))
+    noise = learned(y.to_numpy(), y.index, (7,))
     (sizes,) = noise.sizes
     truth = np.log(WEEK / np.sqrt(np.mean(WEEK**2)))
     error = np.log(sizes) - truth
@@ -213,7 +223,7 @@ def test_a_short_day_is_one_of_the_week():
     rng = np.random.default_rng(2)
     index = pd.date_range("2024-01-01", periods=24 * 7 * 10, freq="h")
     size = np.where(index.hour < 6, 0.2, 1.0) * np.where(index.day_of_week > 4, 0.3, 1.0)
-    noise = SeasonalNoise.learn(10.0 + size * rng.normal(size=len(index)), index, (24, 168))
+    noise = learned(10.0 + size * rng.normal(size=len(index)), index, (24, 168))
     found = noise.at(index)
     assert noise.periods == (24, 168)
     assert np.std(np.log(found / size)) < 0.2
@@ -221,11 +231,11 @@ def test_a_short_day_is_one_of_the_week():
 
 def test_too_few_cycles_or_none_say_nothing():
     y, _ = week(27)
-    assert SeasonalNoise.learn(y.to_numpy(), y.index, (7,)) is None
-    assert SeasonalNoise.learn(y.to_numpy(), y.index, ()) is None
+    assert learned(y.to_numpy(), y.index, (7,)) is None
+    assert learned(y.to_numpy(), y.index, ()) is None
     index = pd.date_range("2024-01-01", periods=70)
     assert SeasonalNoise.of(np.zeros(70), np.arange(70), index, (7,)) is None
-    assert SeasonalNoise.learn(np.arange(70.0), index, (7,)) is None
+    assert learned(np.arange(70.0), index, (7,)) is None
 
 
 # Forecasts
@@ -247,7 +257,7 @@ def test_the_bands_of_a_quiet_day_are_narrow(quiet):
 
 
 def test_all_members_have_it_and_the_choice_says_so(quiet):
-    assert all(one.seasonal_noise is not None for one in quiet[1].models_)
+    assert all(one.relative_noise is not None for one in quiet[1].models_)
     (line,) = (one for one in quiet[1].choices_ if one.kind == "noise")
     assert line.startswith("noise: it differs between the steps of a season of 7, 0.")
 
@@ -273,15 +283,14 @@ def test_widths_of_earlier_origins_are_those_of_their_day(quiet):
     ensemble = model.ensemble_
     ahead = ensemble.history.future(7)
     predictions = [one.predict(ahead, Method()) for one in ensemble.models]
-    spreads = rolling_spreads(ensemble.rolling, predictions, ahead.index)
-    history = ensemble.history
+    now = [one.noise_ahead(ahead.index) for one in ensemble.models]
+    spreads = rolling_spreads(ensemble.rolling, predictions, now, 7)
     in_levels = [i for i, one in enumerate(ensemble.models) if one.transform.power is None]
     assert len(in_levels) > 1
     for number in in_levels:
         one = ensemble.models[number]
-        own = one.noise_std(ahead.index)
-        there = one.noise_std(history.index)[ensemble.rolling.origins]
-        var = spreads.width[number, 0] ** 2 - own[0] ** 2 + there**2
+        there = one.noise_from(ensemble.rolling.origins, 1).std[:, 0]
+        var = spreads.width[number, 0] ** 2 - now[number].std[0] ** 2 + there**2
         assert_allclose(spreads.past_width[number, :, 0] ** 2, var, rtol=1e-6)
 
 
@@ -295,7 +304,7 @@ def test_days_of_a_year_have_no_noise_of_their_own(rng):
     """Holidays that the year's waves do not follow would be noise, and count for less."""
     index = pd.date_range("2010-01-01", periods=8 * 365)
     y = 100.0 + 5.0 * rng.normal(size=len(index)) - 40.0 * (index.day_of_year > 358)
-    assert SeasonalNoise.learn(y, index, (7, 365)) is None
+    assert learned(y, index, (7, 365)) is None
 
 
 @pytest.mark.parametrize("model", ["LaggedModel", "SmoothingModel"])
@@ -308,7 +317,7 @@ def test_steps_that_never_vary_take_nothing_from_the_noise_of_others(model):
     fitted = Forecaster(seasonal_period=24, transform=None, lower=-np.inf).fit(y)
     weights = dict(zip(fitted.models_, fitted.weights_, strict=True))
     one = max((own for own in weights if type(own).__name__ == model), key=weights.__getitem__)
-    noise = one.noise_std(index[-24:])
+    noise = one.noise_ahead(index[-24:]).std
     assert np.median(noise[~day[-24:]]) < 0.1
     assert np.median(noise[day[-24:]]) == pytest.approx(3.0, rel=0.15)
     ahead = one.predict(one.history.future(24), Method()).joint
@@ -321,7 +330,7 @@ def test_effects_that_a_model_knows_are_no_noise(rng):
     promotion = np.where(index.day_of_week == 5, rng.integers(0, 2, 210), 0.0)
     y = pd.Series(50.0 + rng.normal(size=210) + 10.0 * promotion, index)
     model = Forecaster(seasonal_period=7).fit(y, pd.DataFrame({"promotion": promotion}, index))
-    assert all(one.seasonal_noise is None for one in model.models_)
+    assert all(one.relative_noise is None for one in model.models_)
 
 
 def test_steps_without_values_have_the_noise_of_the_others(rng):
@@ -329,7 +338,7 @@ def test_steps_without_values_have_the_noise_of_the_others(rng):
     index = pd.date_range("2024-01-01", periods=420)
     y = 10.0 + np.where(index.day_of_week == 2, 3.0, 1.0) * rng.normal(size=420)
     y[index.day_of_week > 4] = np.nan
-    noise = SeasonalNoise.learn(y, index, (7,)).at(index[:7])
+    noise = learned(y, index, (7,)).at(index[:7])
     assert 2.0 < noise[2] / noise[4] < 4.0
     assert noise[[0, 1, 5, 6]].min() > noise[[3, 4]].min()
 
@@ -338,7 +347,7 @@ def test_a_single_step_with_values_differs_from_none(rng):
     """Three hours a day: two are lags of the third."""
     index = pd.date_range("2024-01-01", periods=24 * 100, freq="h")
     y = np.where(np.isin(index.hour, [8, 9, 10]), rng.normal(size=len(index)), np.nan)
-    assert SeasonalNoise.learn(y, index, (24,)) is None
+    assert learned(y, index, (24,)) is None
 
 
 def test_half_months_can_have_it(rng):

@@ -47,11 +47,14 @@ from forecast_unc.forecasting.choose.specification import (
     Specification,
 )
 from forecast_unc.forecasting.horizon.differencing import Differencing
+from forecast_unc.forecasting.models.autoregression import Autoregression
 from forecast_unc.forecasting.models.design import NoiseChoice
 from forecast_unc.forecasting.models.effects import CalendarEffects, Effects
 from forecast_unc.forecasting.models.exog_effects import ExogColumns, ExogEffects
+from forecast_unc.forecasting.models.relative_noise import RelativeNoise
 from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.models.smoothing_filter import Nodes, Smoothing
+from forecast_unc.forecasting.models.volatility import Volatility
 from forecast_unc.forecasting.pool.backcast import Rolling
 from forecast_unc.forecasting.pool.pool import MODELS, Ensemble, Refusal
 from forecast_unc.regression.errors_in_variables import ErrorsInVariablesGP
@@ -72,7 +75,8 @@ _TAIL = len(_LABEL) + 2 * hashlib.sha256().digest_size
 
 _CLASSES: tuple[type, ...] = (History, Rules, Averaging, Refusal, Specification, PowerTransform)
 _CLASSES += (Differencing, NoiseChoice, SmoothingSpecification, Smoothing, Nodes)
-_CLASSES += (CountSpecification, Effects, ExogColumns, ExogEffects, SeasonalNoise)
+_CLASSES += (CountSpecification, Effects, ExogColumns, ExogEffects)
+_CLASSES += (RelativeNoise, Autoregression, SeasonalNoise, Volatility)
 _CLASSES += (GPRegressor, ErrorsInVariablesGP, RVMRegressor, ReducedRankGPRegressor)
 _CLASSES += (LinearRegressor, GaussianProcess, Round, CalendarEffects)
 _CLASSES += (KernelPosterior,)  # of which rows are linearized: a mean alone

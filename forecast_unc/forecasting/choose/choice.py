@@ -172,6 +172,7 @@ def _automatic(
             if not isinstance(one, Specification) or _n_rows(one, rows) >= _LEAST_REGRESSED
         ]
     season = periods[0] if periods else 0
+    bends = any(isinstance(one, Specification) and one.bend for one in members)
     look_ahead = int(np.clip(3 * season // 2, LOOK_AHEAD, MOST_AHEAD))
     # A model of counts alone is as wide as its states say.
     counted = all(isinstance(one, CountSpecification) for one in members)
@@ -182,6 +183,7 @@ def _automatic(
         value_or(arguments.calibrate, arguments.noise == "process" and not counted),
         whole=whole and bool(counted or np.nanmax(history.y)),
         noise_periods=periods,
+        volatile=not bends,  # errors of a line are not noise there
         otherwise=otherwise,
     )
     return _distinct(members, rows), rules

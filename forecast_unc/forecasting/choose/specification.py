@@ -166,6 +166,7 @@ class Rules:
     upper: float = np.inf
     whole: bool = False  # forecasts are rounded to whole numbers
     noise_periods: tuple[int, ...] = ()  # seasons between whose steps noise and errors may differ
+    volatile: bool = False  # the size of the noise may follow its recent size
     otherwise: MemberSpecification | None = None  # what answers where no specification suits
     tested: bool = True  # the series had two cycles of a season that the index suggests
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -18,7 +18,7 @@ from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.horizon.futures import innovations
 from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models.effects import Effects
-from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
+from forecast_unc.forecasting.models.relative_noise import GivenNoise, RelativeNoise, StepNoise
 from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.times import format_time
@@ -31,7 +31,7 @@ class FittedModel(ABC):
     history: History  # where forecasts start: the series up to the origin
     transform: PowerTransform  # from values to levels
     taken_out: Effects  # which the levels are without
-    seasonal_noise: SeasonalNoise | None = None  # what the noise of steps of a season differs by
+    relative_noise: RelativeNoise | None = None  # sizes of the noise; None: all alike
     made_of: ClassVar[tuple[str, ...]]  # settings, and what was learned
 
     @classmethod
@@ -115,14 +115,27 @@ class FittedModel(ABC):
     def learned(self) -> list[str]:
         """Noise, evidence and search in words, as far as it has them."""
 
-    def noise_std(self, index: Times) -> Array | None:
-        """Stds (n,) of the levels' own noise at some times, where it differs between them."""
-        seasonal = self.seasonal_noise
-        return None if seasonal is None else np.asarray(self.own_std * seasonal.at(index))
+    @cached_property
+    def given_noise(self) -> GivenNoise | None:
+        """Sizes of the noise given the history, where they differ."""
+        relative = self.relative_noise
+        if relative is None:
+            return None
+        return relative.given(self.transform.forward(self.history.y), self.history)
+
+    def noise_ahead(self, index: Times) -> StepNoise | None:
+        """The levels' own noise at the times (h,) of the next steps, where it differs."""
+        given = self.given_noise
+        return None if given is None else given.ahead(index).scaled(self.own_std)
+
+    def noise_from(self, origins: Positions, steps: int) -> StepNoise | None:
+        """The levels' own noise (k, h) of steps from origins inside, where it differs."""
+        given = self.given_noise
+        return None if given is None else given.from_origins(origins, steps).scaled(self.own_std)
 
     @property
     def own_std(self) -> float:
-        """Root mean square of these stds."""
+        """Root mean square of the stds of the levels' own noise."""
         raise NotImplementedError
 
     @property

@@ -32,7 +32,7 @@ from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled
 from forecast_unc.forecasting.models.design import NoiseChoice, NoisyRows
 from forecast_unc.forecasting.models.effects import NO_CALENDAR, Effects
 from forecast_unc.forecasting.models.exog_effects import ExogColumns, ExogEffects
-from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
+from forecast_unc.forecasting.models.relative_noise import RelativeNoise
 from forecast_unc.forecasting.models.stability import Training, bounded
 from forecast_unc.forecasting.models.training import ROUNDOFF, TrainingSeries
 from forecast_unc.regression.estimator import KernelRegressor
@@ -62,7 +62,7 @@ class Learned(NamedTuple):
     regressor: KernelRegressor
     noise: NoiseChoice
     replaced: str  # why the regressor is not the one of the specification
-    seasonal_noise: SeasonalNoise | None  # what the noise of steps of the season differs by
+    relative_noise: RelativeNoise | None  # sizes of the noise; None: all alike
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ class LaggedModel(FittedModel):
 
     taken_out: Effects = field(repr=False)
     replaced: str = ""  # why the regressor is not the one of the specification
-    seasonal_noise: SeasonalNoise | None = field(default=None, repr=False)
+    relative_noise: RelativeNoise | None = field(default=None, repr=False)
 
     made_of = Learned._fields
 
@@ -103,13 +103,13 @@ class LaggedModel(FittedModel):
             found = series.effects(transform, words, lags)
             specification = _with_regressors(specification, found.exog, history.index)
             taken_out = found if specification.exog_as == "lasting" else taken_out
-        seasonal_noise = None
+        relative_noise = None
         if specification.regressor.takes_noise and specification.noise == "process":
-            seasonal_noise = series.seasonal_noise(transform, words, lags)
-        past = _past(specification, transform, taken_out, history, seasonal_noise)
+            relative_noise = series.relative_noise(transform, words, lags)
+        past = _past(specification, transform, taken_out, history, relative_noise)
         differencing = _standardizing(specification, past)
         rows = _noisy_rows(specification, differencing, past, times)
-        rows = _with_noise(rows, seasonal_noise, history.index)
+        rows = _with_noise(rows, relative_noise, history.index)
         regressor = clone(specification.regressor)
         alike = _inputs_and_target(specification)
         for one in earlier:
@@ -129,7 +129,7 @@ class LaggedModel(FittedModel):
             regressor,
             noise,
             replaced,
-            seasonal_noise,
+            relative_noise,
         )
         return cls._of(learned, history, rows, past)
 
@@ -139,11 +139,11 @@ class LaggedModel(FittedModel):
         learned = Learned(**recipe)
         specification = learned.specification
         past = _past(
-            specification, learned.transform, learned.taken_out, history, learned.seasonal_noise
+            specification, learned.transform, learned.taken_out, history, learned.relative_noise
         )
         times = complete_rows(history.y, specification.lags, specification.differences)
         rows = _noisy_rows(specification, learned.differencing, past, times)
-        rows = _with_noise(rows, learned.seasonal_noise, history.index)
+        rows = _with_noise(rows, learned.relative_noise, history.index)
         learned = learned._replace(regressor=rows.condition(learned.regressor))
         return cls._of(learned, history, rows, past)
 
@@ -168,7 +168,7 @@ class LaggedModel(FittedModel):
             raise refusal("y", must, f"{n}", "Give more history.")
         places = self.history.index.get_indexer(history.index)
         learned = (places >= 0) & (self.history.y[places] == history.y) & self.past.learned[places]
-        past = _past(spec, self.transform, self.taken_out, history, self.seasonal_noise)
+        past = _past(spec, self.transform, self.taken_out, history, self.relative_noise)
         past = past._replace(learned=learned)
         return replace(self, history=history, past=past)
 
@@ -400,8 +400,8 @@ class LaggedModel(FittedModel):
             matrix = _changes(spec, np.zeros((len(before), h)), np.eye(h))
             cov = np.einsum("st,tduf,vu->sdvf", matrix, cov.reshape(h, d, h, d), matrix)
             cov = cov.reshape(h * d, h * d)
-        seasonal = self.seasonal_noise
-        noise = None if seasonal is None else seasonal.at(ahead.index)
+        given = self.given_noise
+        noise = None if given is None else given.ahead(ahead.index).std
         return Future(_inputs(spec, exog, ahead.index), cov, noise)
 
 
@@ -433,7 +433,7 @@ def _past(
     transform: PowerTransform,
     taken_out: Effects,
     history: History,
-    seasonal_noise: SeasonalNoise | None = None,
+    relative_noise: RelativeNoise | None = None,
 ) -> Past:
     """A history on the scale of the levels; a std s becomes g(y + s) - g(y), finite near y = 0."""
     values, stds = history.y, history.stds
@@ -448,7 +448,9 @@ def _past(
         first = np.full((sum(specification.exog_differences), exog.shape[1]), np.nan)
         exog = _changes(specification, first, exog)
         exog[: specification.exog_depth] = np.nan  # no row has these
-    noise = None if seasonal_noise is None else seasonal_noise.at(history.index)
+    noise = None
+    if relative_noise is not None:
+        noise = relative_noise.given(transform.forward(values), history).past
     return Past(levels, stds, _inputs(specification, exog, history.index), learned, noise)
 
 
@@ -521,12 +523,11 @@ def _noisy_rows(
 
 
 def _with_noise(
-    rows: NoisyRows, seasonal_noise: SeasonalNoise | None, index: pd.Index[Any]
+    rows: NoisyRows, relative_noise: RelativeNoise | None, index: pd.Index[Any]
 ) -> NoisyRows:
     """Rows with the noise of their steps of the season."""
-    if seasonal_noise is None:
-        return rows
-    return replace(rows, noise=seasonal_noise.of_rows(index)[rows.times])
+    weights = None if relative_noise is None else relative_noise.of_rows(index)
+    return rows if weights is None else replace(rows, noise=weights[rows.times])
 
 
 def _training(

@@ -19,12 +19,11 @@ from typing import Self
 import numpy as np
 from scipy.special import fdtrc
 
-from forecast_unc._typing import Array, Positions, Times
-from forecast_unc.series.calendar import calendar_inputs, in_profile, season_steps
-from forecast_unc.series.rows import lag_embedding
+from forecast_unc._typing import Array, Flags, Positions, Times
+from forecast_unc.series.calendar import in_profile, season_steps
 
-# Values of each step of the season that its noise is learned from, at least, and values at most.
-_FEWEST, _MOST = 4, 4000
+# Values of each step of the season that its noise is learned from, at least.
+_FEWEST = 4
 # Level of Brown and Forsythe's test (1974) about 0: an analysis of variance of |e|.
 _LEVEL = 0.05
 # The least mean |e| of a step, over that of all: a log has to be finite.
@@ -34,7 +33,6 @@ _STILL = 0.02
 # Variances of the log sizes, and in seasons the lengths of what neighbours share; 0: nothing.
 _VARIANCES = np.geomspace(1e-3, 10.0, 25)
 _LENGTHS = (0.0, 0.02, 0.05, 0.1, 0.2)
-_LAGS = 2  # of the autoregression, beside those of the seasons
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,27 +42,6 @@ class SeasonalNoise:
     periods: tuple[int, ...]
     sizes: tuple[Array, ...]  # (m,) of each period; a time has the product
     varying: float = 1.0  # share of times at steps that vary at all
-
-    @classmethod
-    def learn(cls, levels: Array, index: Times, periods: tuple[int, ...]) -> Self | None:
-        """That of levels (n,), NaN where missing; None if no season has a noise of its own.
-
-        Not of a season without an effect for each step, a year of days: its holidays would be
-        noise. Errors of a daily consumption in December were 1.6 times as large.
-        """
-        most = min(int(np.count_nonzero(~np.isnan(levels))) // _FEWEST, in_profile(periods))
-        periods = tuple(period for period in sorted(periods) if period <= most)
-        if not periods:
-            return None
-        levels, index = levels[-_MOST:], index[-_MOST:]
-        noise, relative = None, np.ones(len(levels))
-        for _ in range(2):  # the second time without what loud steps did to quiet ones
-            residuals, times = _residuals(levels, index, periods, relative)
-            noise = cls.of(np.abs(residuals), times, index, periods)
-            if noise is None:
-                return None
-            relative = noise.of_rows(index)
-        return noise
 
     @classmethod
     def of(
@@ -85,9 +62,14 @@ class SeasonalNoise:
             return None
         noise = cls(tuple(found), tuple(factors))
         own = noise.of_rows(index)[times]
-        varies = own > _STILL * own.mean()
+        varies = cls.varies(own)
         unit = np.sqrt(np.mean(own[varies] ** 2))
         return cls(noise.periods, (factors[0] / unit, *factors[1:]), float(varies.mean()))
+
+    @staticmethod
+    def varies(relative: Array) -> Flags:
+        """Whether times of relative stds (n,) are of steps that vary at all."""
+        return np.asarray(relative > _STILL * relative.mean())
 
     def of_rows(self, index: Times) -> Array:
         """Relative stds (n,) of the noise of rows to learn from."""
@@ -103,27 +85,14 @@ class SeasonalNoise:
         return np.asarray(self.of_rows(index) / np.sqrt(self.varying))
 
 
-def _residuals(
-    levels: Array, index: Times, periods: tuple[int, ...], relative: Array
-) -> tuple[Array, Positions]:
-    """Residuals of an autoregression beside effects of the season's steps, and their times.
+def told_apart(periods: tuple[int, ...], n: int) -> tuple[int, ...]:
+    """Seasons, shortest first, whose steps n values can tell apart.
 
-    By least squares weighted by the relative stds (n,) of the noise.
+    Not one without an effect for each step, a year of days: its holidays would be noise. Errors of
+    a daily consumption in December were 1.6 times as large.
     """
-    lags = (*range(1, _LAGS + 1), *(period for period in periods if period > _LAGS))
-    effects = calendar_inputs(index, ("profile",), periods)
-    X, target = lag_embedding(levels, lags, effects)
-    rows = np.flatnonzero(np.isfinite(X).all(axis=1) & np.isfinite(target))
-    X, target = X[rows], target[rows]
-    if not len(rows):
-        return target, rows
-    times, scale = rows + max(lags), X.std(axis=0)
-    X = (X - X.mean(axis=0)) / np.where(scale > 0.0, scale, 1.0)
-    Z = np.column_stack([X, np.ones(len(X))])
-    weighted = Z / relative[times, None] ** 2
-    target = target - target.mean()
-    weights = np.linalg.solve(weighted.T @ Z + np.eye(Z.shape[1]), weighted.T @ target)
-    return target - Z @ weights, times
+    most = min(n // _FEWEST, in_profile(periods))
+    return tuple(period for period in sorted(periods) if period <= most)
 
 
 def _p_value(sizes: Array, steps: Positions, period: int) -> float:

@@ -19,7 +19,7 @@ from forecast_unc.forecasting.choose.specification import LEAST_BEYOND, Smoothin
 from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
 from forecast_unc.forecasting.models.effects import NO_CALENDAR, Effects
-from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
+from forecast_unc.forecasting.models.relative_noise import RelativeNoise
 from forecast_unc.forecasting.models.smoothing_filter import Smoothing, unknowns
 from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.series.history import Ahead, History
@@ -39,10 +39,10 @@ class SmoothingModel(FittedModel):
     smoothing: Smoothing = field(repr=False)
     levels: Array = field(repr=False)  # (n_rows,), the last, transformed; the first is observed
     taken_out: Effects = field(repr=False)
-    seasonal_noise: SeasonalNoise | None = field(default=None, repr=False)
+    relative_noise: RelativeNoise | None = field(default=None, repr=False)
     _joints: dict[int, LevelJoint] = field(default_factory=dict, init=False, repr=False)
 
-    made_of = ("specification", "transform", "taken_out", "smoothing", "seasonal_noise")
+    made_of = ("specification", "transform", "taken_out", "smoothing", "relative_noise")
 
     @classmethod
     def fit(
@@ -57,12 +57,12 @@ class SmoothingModel(FittedModel):
         taken_out = series.effects(transform, specification.effects, specification.exog_lags)
         levels = _levels(specification, transform, taken_out, history)
         known = specification.effects, specification.exog_lags or 0
-        seasonal_noise, noise = series.seasonal_noise(transform, *known), None
-        if seasonal_noise is not None:
-            noise = seasonal_noise.of_rows(history.index[-len(levels) :])
+        relative_noise, noise = series.relative_noise(transform, *known), None
+        if relative_noise is not None:
+            noise = relative_noise.of_rows(history.index[-len(levels) :])
         with blas_threads(0):
             smoothing = Smoothing.learn(levels, specification.period, noise)
-        return cls(specification, history, transform, smoothing, levels, taken_out, seasonal_noise)
+        return cls(specification, history, transform, smoothing, levels, taken_out, relative_noise)
 
     @classmethod
     def made(
@@ -72,18 +72,18 @@ class SmoothingModel(FittedModel):
         transform: PowerTransform,
         taken_out: Effects,
         smoothing: Smoothing,
-        seasonal_noise: SeasonalNoise | None,
+        relative_noise: RelativeNoise | None,
     ) -> Self:
         """A model by its recipe, at the end of a history."""
         levels = _levels(specification, transform, taken_out, history)
-        return cls(specification, history, transform, smoothing, levels, taken_out, seasonal_noise)
+        return cls(specification, history, transform, smoothing, levels, taken_out, relative_noise)
 
     def _noise(self, ahead: Times) -> Array:
         """Relative noise of the levels, and of the steps after them."""
-        if self.seasonal_noise is None:
+        given = self.given_noise
+        if given is None:
             return np.ones(len(self.levels) + len(ahead))
-        each = self.history.index[-len(self.levels) :], ahead
-        return np.concatenate([self.seasonal_noise.at(index) for index in each])
+        return np.concatenate([given.seasonal[-len(self.levels) :], given.ahead(ahead).std])
 
     @property
     def why(self) -> str:
@@ -157,6 +157,9 @@ class SmoothingModel(FittedModel):
             noise = self._noise(self.history.index[:0])
             found = self.smoothing.next_values(self.levels, origins[some].tolist(), noise)
             mean[some], var[some] = found
+            if self.given_noise is not None:
+                own = self.given_noise.past**2 - self.given_noise.seasonal**2
+                var[some] += self.own_std**2 * own[at[some]]
         return mean, var
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from forecast_unc.forecasting.models.effects import (
     Effects,
 )
 from forecast_unc.forecasting.models.exog_effects import ExogEffects
-from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
+from forecast_unc.forecasting.models.relative_noise import RelativeNoise
 from forecast_unc.series.history import History
 from forecast_unc.series.rows import CompleteRows
 
@@ -29,13 +29,15 @@ class TrainingSeries:
         periods: tuple[int, ...] = (),
         noise_periods: tuple[int, ...] = (),
         rows: CompleteRows | None = None,
+        volatile: bool = False,
     ) -> None:
         self.history = history
         self.periods = periods  # seasonal, which effects are told apart from
         self.noise_periods = noise_periods  # seasons between whose steps the noise may differ
+        self.volatile = volatile  # the size of the noise may follow its recent size
         self.rows = CompleteRows(history.y) if rows is None else rows
         self._transforms: dict[tuple[str | None, float], PowerTransform] = {}
-        self._noise: dict[tuple[PowerTransform, tuple[str, ...], int], SeasonalNoise | None] = {}
+        self._noise: dict[tuple[PowerTransform, tuple[str, ...], int], RelativeNoise | None] = {}
         self._calendar: dict[tuple[PowerTransform, tuple[str, ...]], CalendarEffects] = {}
         self._exog: dict[tuple[PowerTransform, tuple[str, ...], int], ExogEffects] = {}
 
@@ -46,19 +48,20 @@ class TrainingSeries:
             self._transforms[key] = fitted_transform(kind, lower, self.history)
         return self._transforms[key]
 
-    def seasonal_noise(
+    def relative_noise(
         self, transform: PowerTransform, words: tuple[str, ...], exog_lags: int
-    ) -> SeasonalNoise | None:
-        """What the noise of steps of the season differs by, on the scale of a transform.
+    ) -> RelativeNoise | None:
+        """Sizes of the noise on the scale of a transform; None if all are alike.
 
         Of levels without the effects that models know: those of a calendar's words, of regressors.
         """
         key = transform, words, exog_lags
-        if self.noise_periods and key not in self._noise:
+        if (self.noise_periods or self.volatile) and key not in self._noise:
             history = self.history
             effects = self.effects(transform, words, exog_lags if history.exog.shape[1] else None)
-            levels = transform.forward(history.y) - effects.at(history.index, history.exog)
-            self._noise[key] = SeasonalNoise.learn(levels, history.index, self.noise_periods)
+            levels = transform.forward(history.y)
+            noises = self.noise_periods, self.volatile
+            self._noise[key] = RelativeNoise.learn(levels, history, effects, *noises)
         return self._noise.get(key)
 
     def effects(

@@ -15,10 +15,11 @@ from typing import NamedTuple
 import numpy as np
 
 from forecast_unc._threads import blas_threads
-from forecast_unc._typing import Array, Flags, Positions, Times
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.prediction import PastSteps, Prediction
 from forecast_unc.forecasting.models.base import FittedModel
+from forecast_unc.forecasting.models.relative_noise import StepNoise
 
 # Origins, at most: their errors over many steps overlap, and with 24 the figures were the same.
 MOST_ORIGINS = 32
@@ -26,6 +27,8 @@ MOST_ORIGINS = 32
 # step is .0038 higher, error .0016, of ordinary series .0069, .0027, of simulated ones the same.
 _OLDEST = 2.0
 
+Noises = Sequence[StepNoise | None]
+"""Each model's own noise of some steps; None of those whose noise is alike."""
 AskPast = Callable[[Positions], PastSteps | None]
 """One-step forecasts of some times by their places, or None if there is none of any."""
 
@@ -123,18 +126,16 @@ class RollingSpreads(NamedTuple):
 
 
 def rolling_spreads(
-    rolling: Rolling, members: Sequence[Prediction | None], index: Times
+    rolling: Rolling, members: Sequence[Prediction | None], noise: Noises, steps: int
 ) -> RollingSpreads:
     """What predictions of now say of those from the origins inside; None: a model without one.
 
-    `index`: the times (h,) of their steps.
+    `noise`: each model's own of the steps (h,) that are predicted.
     """
-    steps, history = len(index), rolling.models[0].history
-    times = rolling.origins[:, None] + np.arange(steps)
-    times = np.minimum(times, len(history.y) - 1)
     now = np.zeros((2, len(members), steps))
     past = np.full((2, len(members), len(rolling.origins), steps), np.nan)
-    for number, (model, member) in enumerate(zip(rolling.models, members, strict=True)):
+    each = zip(rolling.models, members, noise, strict=True)
+    for number, (model, member, own) in enumerate(each):
         if member is None:
             continue
         n = min(len(member), steps)
@@ -144,14 +145,23 @@ def rolling_spreads(
         # No scale where Box-Cox ends, at y = 0.
         in_levels = np.divide(width, slope, out=np.zeros(n), where=slope > 0.0)
         past[0, number], slopes = rolling.forecasts(number, steps)
-        own = model.noise_std(index[:n])
-        if own is not None:
-            there = np.asarray(model.noise_std(history.index))[times[:, :n]]
-            # no more of a width is noise of its own time than all
-            share = np.divide(own, in_levels, out=np.ones(n), where=in_levels > own)
-            in_levels = in_levels * np.sqrt(1.0 - share**2 * (1.0 - (there / own) ** 2))
+        there = None if own is None else model.noise_from(rolling.origins, n)
+        if own is not None and there is not None:
+            in_levels = _widths_there(in_levels, own, there)
         past[1, number, :, :n] = slopes[:, :n] * in_levels
     return RollingSpreads(*now, *past)
+
+
+def _widths_there(width: Array, own: StepNoise, there: StepNoise) -> Array:
+    """Widths (k, h) of levels at origins, by those of now (h,) and the noise of both."""
+    n = len(width)
+    std, before = own.std[:n], np.cumsum(own.variance[:n]) - own.variance[:n]
+    # no more of a width is noise of its own time than all; the rest is that of the steps before
+    share = np.divide(std, width, out=np.ones(n), where=width > std) ** 2
+    before_there = np.cumsum(there.variance, axis=1) - there.variance
+    rest = np.divide(before_there, before, out=np.ones_like(before_there), where=before > 0.0)
+    ratio = share * (there.std / std) ** 2 + (1.0 - share) * rest
+    return np.asarray(width * np.sqrt(ratio))
 
 
 def past_steps(model: FittedModel, at: Positions, more: Array | None = None) -> PastSteps | None:

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from forecast_unc._checks import refusal
-from forecast_unc._typing import Array, Times
+from forecast_unc._typing import Array
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.marginals import error_scores, error_sizes
-from forecast_unc.forecasting.pool.backcast import Rolling, recent_means, rolling_spreads
+from forecast_unc.forecasting.pool.backcast import Noises, Rolling, recent_means, rolling_spreads
 from forecast_unc.forecasting.pool.weights import Predictions
 
 # By maximum likelihood of what followed origins inside the training parts of 1,300 series: 17 sets
@@ -80,17 +80,17 @@ class Calibration(NamedTuple):
 
 def rolling_errors(
     rolling: Rolling,
-    index: Times,
+    noise: Noises,
     members: Predictions,
     shares: Array,
     disagreement: bool = False,
 ) -> Errors:
-    """Errors of an average by shares (k, h) at times, from origins inside the models' history.
+    """Errors of an average by shares (k, h), from origins inside the history of its models.
 
     Widths there are those of the members, times the slope of the transform there over that here.
     """
     y, h = rolling.models[0].history.y, shares.shape[1]
-    medians, widths, values, scales = rolling_spreads(rolling, members, index[:h])
+    medians, widths, values, scales = rolling_spreads(rolling, members, noise, h)
     good = (shares[:, None] > 0) & np.isfinite(values) & (scales > 0.0) & np.isfinite(scales)
     inside = np.where(good, shares[:, None], 0.0)
     center, unit = _average(values, scales, inside, disagreement)

@@ -21,10 +21,11 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtri
 
-from forecast_unc._typing import Array, Flags, Times
+from forecast_unc._typing import Array, Flags
 from forecast_unc.distributions.scores import crps
 from forecast_unc.forecasting.models.smoothing_filter import least_std
 from forecast_unc.forecasting.pool.backcast import (
+    Noises,
     Rolling,
     RollingSpreads,
     recent_means,
@@ -98,26 +99,28 @@ def _least_score(y: Array) -> float:
     return max(share, least_std(y))
 
 
-def weights_by_scores(rolling: Rolling, index: Times, members: Predictions, counts: Flags) -> Array:
+def weights_by_scores(
+    rolling: Rolling, noise: Noises, members: Predictions, counts: Flags
+) -> Array:
     """Factors (m, h) of the weights of the models' predictions of the next steps, by past scores.
 
     `members`: a prediction a model of `rolling`, None if it has none; `counts` as of `factors`;
-    `index`: the times of the next steps, at least so many.
+    `noise`: each model's own of the next steps, at least so many.
     """
     steps = counts.shape[1]
     stds = _stds(members, steps)
     # over the same steps as the scores, as from a single origin
     std = recent_means(stds[:, None], np.ones((1, steps), dtype=np.bool_))
-    scores = past_scores(rolling, rolling_spreads(rolling, members, index[:steps]))
+    scores = past_scores(rolling, rolling_spreads(rolling, members, noise, steps))
     return scores.factors(std, counts)
 
 
-def weights_by_step(rolling: Rolling, index: Times, first: Predictions) -> ScoreFactors:
+def weights_by_step(rolling: Rolling, noise: Noises, first: Predictions) -> ScoreFactors:
     """Factors (m, n) of the weights of one-step predictions of n past times, by past scores.
 
-    `first`: predictions of one time, that of `index`, whose widths the scores are of.
+    `first`: predictions of one time, whose widths the scores are of; `noise`: each model's there.
     """
-    scores = past_scores(rolling, rolling_spreads(rolling, first, index))
+    scores = past_scores(rolling, rolling_spreads(rolling, first, noise, 1))
     return lambda members, counts: scores.factors(_stds(members, counts.shape[1]), counts)
 
 

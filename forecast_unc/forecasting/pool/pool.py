@@ -36,7 +36,7 @@ from forecast_unc.forecasting.models.lagged import LaggedModel
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.forecasting.pool.across import AveragedFuture, correlations
-from forecast_unc.forecasting.pool.backcast import AskPast, Rolling, past_steps
+from forecast_unc.forecasting.pool.backcast import AskPast, Noises, Rolling, past_steps
 from forecast_unc.forecasting.pool.calibration import calibration, conformal, rolling_errors
 from forecast_unc.forecasting.pool.past_scores import weights_by_scores, weights_by_step
 from forecast_unc.forecasting.pool.weights import (
@@ -105,7 +105,7 @@ class Ensemble:
         specifications, rules, rows = choice
         earlier_models = () if earlier is None else earlier.models
         observed = history.to_last_value()
-        series = TrainingSeries(observed, rules.periods, rules.noise_periods, rows)
+        series = TrainingSeries(observed, rules.periods, rules.noise_periods, rows, rules.volatile)
 
         def fitted(specification: MemberSpecification) -> FittedModel:
             return MODELS[type(specification)].fit(specification, series, earlier_models)
@@ -295,7 +295,9 @@ class Ensemble:
         # naive is cheap, and of any regressor: weights and errors do not depend on the method
         step = Ahead(last.index, last.exog, None)
         averaged, ahead, _ = before._averaged(step, Method("naive"))
-        score_factors = weights_by_step(self.rolling, step.index, averaged.members)
+        score_factors = weights_by_step(
+            self.rolling, _noises(before.models, step), averaged.members
+        )
         bands = before._bands(averaged, ahead, 1, most=1) if calibrate else None
         return score_factors, bands
 
@@ -305,9 +307,9 @@ class Ensemble:
         """Calibration of predictions by errors of so many steps inside the series."""
         known = self._from_known(averaged, ahead)
         apart = self.rules.averaging.disagreement
-        errors = rolling_errors(
-            self.rolling, ahead.index, known.members, known.shares, apart
-        ).first(most)
+        noise = _noises(self.models if known is averaged else self.trained, ahead)
+        errors = rolling_errors(self.rolling, noise, known.members, known.shares, apart)
+        errors = errors.first(most)
         if self.rules.calibrate == "conformal":
             return partial(conformal, errors=errors)
         found = calibration(errors, known.reference.joint, correlated)
@@ -351,7 +353,7 @@ class Ensemble:
             # one model alone has no weights, and is asked for no more steps than it has to give
             can_look_ahead=known_ahead and (needs_exact or steps >= look_ahead),
             change_widths=own_changes(self.history.y, len(ahead.index)) if several else None,
-            score_factors=partial(weights_by_scores, self.rolling, ahead.index),
+            score_factors=partial(weights_by_scores, self.rolling, _noises(self.models, ahead)),
         )
         # Two steps have a correlation; more of a forecast of two are not known everywhere.
         return averaged, ahead, look_ahead if known_ahead else 2
@@ -440,18 +442,15 @@ class Ensemble:
         return max(self.at_bounds) > MANY_ZEROS and not counted
 
     def noise_named(self) -> list[Note]:
-        """That the noise differs between the steps of a season, if it does."""
-        found = [(one.transform, one.seasonal_noise) for one in self.models]
+        """What the noise differs by, if it does."""
+        found = [(one.transform, one.relative_noise) for one in self.models]
         known = [(scale, noise) for scale, noise in found if noise is not None]
         if not known:
             return []
         # in levels, where a model of them has it
         scale, noise = min(known, key=lambda one: one[0].power is not None)
-        sizes, steps = noise.at(self.history.index), " and ".join(map(str, noise.periods))
-        apart = f"{sizes.min():.2g} to {sizes.max():.2g} times its root mean square"
         of = "" if scale.power is None else ", after the transform"
-        fact = f"noise: it differs between the steps of a season of {steps}, {apart}{of}"
-        return [Note("noise", fact)]
+        return [Note("noise", f"noise: {line}{of}") for line in noise.named(self.history.index)]
 
     def bend_named(self) -> list[Note]:
         """Line on the evidence of a nonlinear function, where it chose models."""
@@ -498,6 +497,11 @@ class Ensemble:
             if noise and isinstance(model, LaggedModel):
                 lines.append(Note("noise", f"noise: {model.noise}"))
         return lines
+
+
+def _noises(models: Sequence[FittedModel], ahead: Ahead) -> Noises:
+    """Each model's own noise of the next steps, where it differs."""
+    return [model.noise_ahead(ahead.index) for model in models]
 
 
 def _asks(

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import fdtrc
 
 from forecast_unc._typing import Array, Flags, Times
 from forecast_unc.forecasting.choose.table import lags_for
@@ -13,6 +14,7 @@ from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.calendar import calendar_inputs
 
 _FEWEST = 20  # rows; of fewer there are no effects
+_LEVEL = 0.01  # of a test that spares most regressors a search
 _ROUNDS = 3  # of the autoregression and the regression in turn
 
 
@@ -22,6 +24,7 @@ class Weights(NamedTuple):
     mean: Array  # (d,)
     cov: Array  # (d, d)
     log_evidence: float  # of the filtered levels, nats
+    left: Array  # (rows,), of them by the weights
 
 
 class AutocorrelatedRegression:
@@ -66,20 +69,33 @@ class AutocorrelatedRegression:
         d = int(some.sum())
         mean, cov = np.zeros(len(some)), np.zeros((len(some), len(some)))
         if not d:
-            return Weights(mean, cov, -np.inf)
+            return Weights(mean, cov, -np.inf, self._filtered(self._levels))
         used = [kind for kind, changes in zip(kinds, some, strict=True) if changes]
         distinct = list(dict.fromkeys(used))
         groups = [distinct.index(kind) for kind in used]
         season = (len(distinct),) * self._season.shape[1]
         regressor = LinearRegressor(groups=(*groups, *season))
         X = np.hstack([self._filtered(columns[:, some]), self._season])
-        regressor.fit(X, self._filtered(self._levels))
+        target = self._filtered(self._levels)
+        regressor.fit(X, target)
         mean[some] = regressor.coef_[:d]
         units = np.vstack([np.zeros(X.shape[1]), np.eye(d, X.shape[1])])
         of_units = regressor.posterior_.covariance(units)
         apart = of_units[1:, 1:] - of_units[1:, :1] - of_units[:1, 1:] + of_units[0, 0]
         cov[np.ix_(some, some)] = 0.5 * (apart + apart.T)
-        return Weights(mean, cov, regressor.log_evidence_)
+        left = target - regressor.posterior_.mean(X)
+        return Weights(mean, cov, regressor.log_evidence_, left)
+
+    def shows(self, left: Array, column: Array, more: Array) -> bool:
+        """Whether F of more columns (n, m) beside one (n,) is significant in what weights leave."""
+        own = np.column_stack([np.ones(len(left)), self._filtered(column)])
+        both = np.hstack([own, self._filtered(more)])
+        sums = [
+            np.sum((left - X @ np.linalg.lstsq(X, left, rcond=None)[0]) ** 2) for X in (own, both)
+        ]
+        m, dof = more.shape[1], len(left) - both.shape[1]
+        f = (sums[0] / sums[1] - 1.0) * dof / m if dof > 0 else 0.0
+        return bool(fdtrc(m, max(dof, 1), f) < _LEVEL)
 
     def nats_over_inputs(self, columns: Array, kinds: Sequence[Hashable], mean: Array) -> float:
         """Log evidence of weights of columns over that of an autoregression with columns as inputs.

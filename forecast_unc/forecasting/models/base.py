@@ -154,8 +154,11 @@ class FittedModel(ABC):
         every = np.ones((s, s))
         if effects.weights is None or effects.cov is None:
             return np.asarray(np.kron(every, np.eye(h)))
-        carried = self.carried(effects.columns.of(before), h)
-        beyond = np.vstack([effects.columns.of(one.exog, before) - carried for one in futures])
+        columns = [effects.columns.of(one.exog, before) for one in futures]
+        carried = partial(self.carried, steps=h)
+        first = effects.beyond(columns[0], before, carried)
+        moved = first.any(axis=0)  # the others add nothing
+        beyond = np.vstack([first + np.where(moved, one - columns[0], 0.0) for one in columns])
         of_weights = beyond @ effects.cov @ beyond.T
         levels = self.level_joint(futures[0].known(), Method(self.moments)).cov - of_weights[:h, :h]
         return innovations(np.kron(every, levels) + of_weights, s)

@@ -21,6 +21,9 @@ _LAGS = (1, 3, 7)
 # Where an effect may bend: quantiles of a regressor with so many distinct values or more.
 _BENDS, _FEWEST = (0.1, 0.3, 0.5, 0.7, 0.9), 20
 
+# Share of the largest std of an effect, by its weight, below which that of another adds nothing.
+_NEGLIGIBLE = 1e-3
+
 Carried = Callable[[Array], Array]
 """Past columns (n, d) to what a model expects of the next levels (h, d) for one of each."""
 
@@ -144,7 +147,9 @@ class ExogEffects:
             return gained
 
         for j, column in enumerate(exog.T):
-            if places := _places_of_bends(column):
+            places = _places_of_bends(column)
+            hinges = np.maximum(column[:, None] - np.array(places), 0.0)
+            if places and regression.shows(found.left, column, hinges):
                 gains(replace(best, bends=(*best.bends[:j], places, *best.bends[j + 1 :])))
         for more in _LAGS:
             if more > lags and not gains(replace(best, lags=more)):
@@ -184,9 +189,23 @@ class ExogEffects:
             spread = spread.reshape(h, len(self.weights), h, len(self.weights))
             of_regressors = np.einsum("d,sdte,e->st", self.weights, spread, self.weights)
             more = np.einsum("de,sdte->st", self.cov, spread)
-        beyond = columns - carried(self.columns.of(before))
+        beyond = self.beyond(columns, before, carried)
         of_weights = beyond @ self.cov @ beyond.T + more
         return Added(columns @ self.weights, of_weights, of_regressors)
+
+    def beyond(self, columns: Array, before: Array, carried: Carried) -> Array:
+        """Columns (n, d) less what the model carries on of those of others (m, k) before.
+
+        0 for those whose weights add nothing to a variance.
+        """
+        past, std = self.columns.of(before), np.zeros(columns.shape[1])
+        if self.cov is not None:
+            std = np.sqrt(self.cov.diagonal()) * past.std(axis=0)
+        some = std > _NEGLIGIBLE * std.max(initial=0.0)
+        left = np.zeros_like(columns)
+        if some.any():
+            left[:, some] = columns[:, some] - carried(past[:, some])
+        return left
 
     def of_steps(self, steps: Array, around: Array) -> tuple[Array, Array]:
         """Means and stds (m,) of the effects of a step of each regressor; see `changes`."""

@@ -112,7 +112,7 @@ class LaggedModel(FittedModel):
                 break
         regressor, noise = rows.learn(regressor, specification.noise)
         replaced = ""
-        if specification.noise == "process":
+        if noise.kind == "process":
             training = _training(specification, differencing, past, rows)
             regressor, replaced = bounded(regressor, training)
         learned = Learned(

@@ -104,11 +104,3 @@ def test_the_choice_finds_the_dynamics_of_a_map(step, noise):
     assert ahead.std.iloc[0] < 1.5 * noise
     plain = Forecaster(random_state=0).fit(pd.Series(path(autoregression, 300, 5)))
     assert not [note for note in plain.choices_ if note.kind == "nonlinear"]
-
-
-def test_a_member_of_a_map_observed_with_errors_knows_them():
-    values = path(lambda past, e: 3.8 * past[-1] * (1.0 - past[-1]), 80, 5)
-    model = Forecaster(random_state=0).fit(pd.Series(values + 0.02 * np.cos(7.0 * np.arange(80))))
-    first, second = (one for one in model.models_ if getattr(one.specification, "bend", 0.0))
-    assert first.noise.kind in ("observation", "both")
-    assert second.noise.kind == "process"

@@ -345,7 +345,9 @@ def losses(found: dict[tuple, dict], methods: list[str]) -> list[str]:
     for (_, name, n, noise, _), row in found.items():
         known = {other: row[other]["crps"] for other in others if "crps" in row[other]}
         best = min(known, key=known.get)
-        ratios.append((row[first]["crps"] / known[best], f"{name}, {n}, {noise or 'none'}", best))
+        # a thousandth of a std more or less is none
+        ratio = (row[first]["crps"] + 1e-3) / (known[best] + 1e-3)
+        ratios.append((ratio, f"{name}, {n}, {noise or 'none'}", best))
     size = [ratio for ratio, *_ in ratios]
     worst = sorted(ratios, reverse=True)[:8]
     return [

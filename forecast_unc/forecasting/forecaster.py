@@ -105,8 +105,7 @@ class Forecaster(Scored, Arguments):
     noise : {"process", "observation", "both", "auto"}, default="process"
         Process noise enters the next values; an error of the observation does not: for dynamics
         that are all but deterministic. "auto" takes another than "process" for 4 nats more
-        evidence, and so does a member of an automatic choice for a nonlinear series with "process".
-        Only ``GPRegressor`` can have another than "process".
+        evidence. Only ``GPRegressor`` can have another than "process".
     calibrate : {"auto", False, True, "conformal"}, default="auto"
         Whether errors from origins inside the series make the bands wider or narrower: True by
         shrunk factors, with tails of Student's t; "conformal" by the errors' own quantiles. "auto"

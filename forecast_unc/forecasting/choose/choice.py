@@ -379,11 +379,8 @@ def _filled(
     prior_mean = value_or(arguments.prior_mean, candidate.prior_mean)
     _check_prior_mean(arguments, prior_mean, lags, periods)
     regressor: BaseEstimator = GPRegressor(random_state=arguments.random_state)
-    noise = arguments.noise
     if arguments.regressor is not None:
         regressor = clone(as_kernel_regressor(arguments.regressor))
-    elif noise == "process":
-        noise = candidate.noise
     return Specification(
         regressor=regressor,
         lags=lags,
@@ -393,7 +390,7 @@ def _filled(
         prior_mean=prior_mean,
         calendar=check_calendar(value_or(calendar_inputs_of(arguments), candidate.calendar)),
         max_train=arguments.max_train,
-        noise=noise,
+        noise=arguments.noise,
         exog_lags=arguments.exog_lags,
         effects=calendar_effects_of(arguments),
         why=candidate.why,

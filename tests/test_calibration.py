@@ -486,7 +486,7 @@ def test_calibrate_is_one_of_four(value):
 def test_the_forecast_is_recalibrated_by_hand(name):
     model = fitted(name)
     plain, ahead = uncalibrated(model), model.forecast(6)
-    before = of_normal_scores(plain.forecast(6))
+    before = plain.forecast(6)
     horizon = max(6, model.ensemble_.rules.averaging.look_ahead)
     rule = model.ensemble_.rules.averaging
     asks = [partial(predicted, m) for m in model.models_]
@@ -502,7 +502,7 @@ def test_the_forecast_is_recalibrated_by_hand(name):
     made = calibration(found, averaged.reference.joint, rule.look_ahead)
     expected = before.recalibrated(made.factor[:6], dof=made.dof, correlation=made.correlation)
     np.testing.assert_allclose(ahead.cov, expected.cov, rtol=1e-8)
-    np.testing.assert_allclose(ahead.median, before.median, rtol=1e-12)
+    np.testing.assert_allclose(ahead.median, before.median, rtol=1e-9)
     np.testing.assert_allclose(ahead.interval(0.95), expected.interval(0.95), rtol=1e-8)
 
 
@@ -655,9 +655,9 @@ def test_a_combination_keeps_its_members_bands():
 
 def test_a_series_too_short_for_origins_is_calibrated_without():
     model = Forecaster(GPRegressor(lengthscales=3.0), lags=3, calibrate=True).fit(series(7))
-    ahead, before = model.forecast(3), of_normal_scores(uncalibrated(model).forecast(3))
+    ahead, before = model.forecast(3), uncalibrated(model).forecast(3)
     assert np.isfinite(ahead.std).all()
-    np.testing.assert_allclose(ahead.median, before.median)
+    np.testing.assert_allclose(ahead.median, before.median, rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", ["levels", "season", "changes"])

@@ -65,7 +65,7 @@ def fitted(name):
 def test_a_check_shows_its_verdict_first():
     shown = forecast().check(100, random_state=0)
     assert repr(shown) == str(shown)
-    assert repr(shown).startswith('keep "exact" (100 sample paths)\n')
+    assert repr(shown).startswith('keep propagation="exact" (100 sample paths)\n')
 
 
 def test_the_table_is_that_of_the_moments_of_the_paths():
@@ -132,17 +132,17 @@ def exponential(y):
         (forecast(), "exact", None),
         (forecast(propagation="taylor"), "taylor", None),
         (forecast(cov=1.1**2 * COV), "exact", None),
-        (forecast(cov=0.7**2 * COV), "mixture", "3 of 3 steps and the sum: the std is off"),
-        (forecast(cov=1.5**2 * COV), "mixture", "3 of 3 steps and the sum: the std is off"),
-        (forecast(MEAN + np.array([0.0, 0.0, 0.6])), "mixture", "the mean is off"),
-        (forecast(cov=0.7**2 * COV, propagation="mixture"), "monte_carlo", "the std is off"),
+        (forecast(cov=0.7**2 * COV), "mixture", "3 of 3 steps and the sum: too narrow, "),
+        (forecast(cov=1.5**2 * COV), "mixture", "3 of 3 steps and the sum: too wide, "),
+        (forecast(MEAN + np.array([0.0, 0.0, 0.6])), "mixture", "biased, "),
+        (forecast(cov=0.7**2 * COV, propagation="mixture"), "monte_carlo", "too narrow"),
         (forecast(paths=Given(MEAN, COV, bimodal)), "mixture", "bimodal"),
         (
             forecast(cov=ALIKE, paths=Given(MEAN, ALIKE, piled)),
             "mixture",
             "the sum: the distribution",
         ),
-        (forecast(cov=np.diag([1e-4] * 3)), "mixture", "at worst 0.0"),
+        (forecast(cov=np.diag([1e-4] * 3)), "mixture", "too narrow, the std is 0.0"),
     ],
 )
 def test_verdicts(ahead, verdict, reason):
@@ -151,7 +151,7 @@ def test_verdicts(ahead, verdict, reason):
         assert check.verdict == verdict
         assert (not check.reasons) if reason is None else any(reason in r for r in check.reasons)
         kept = verdict == ahead.propagation
-        assert f'{"keep" if kept else "use"} "{verdict}"' in str(check)
+        assert f'{"keep" if kept else "use"} propagation="{verdict}"' in str(check)
 
 
 def test_shapes_are_told():
@@ -179,6 +179,23 @@ def test_it_flags_where_the_function_bends(name):
     merged = fitted(name).forecast(24, propagation="mixture").check(1500, random_state=0)
     # errors of 1500 paths, of excess kurtosis 8 (sunspots) and 200, and as much of 512 pieces
     assert abs(merged.frame.loc["sum", "std_error"]) < 3 * np.sqrt(1 + 1500 / 512)
+
+
+def test_it_says_where_moment_matching_is_too_wide_and_biased():
+    """Errors that the logistic map folds back add up in a normal distribution."""
+    x, rng = [0.4], np.random.default_rng(0)
+    for _ in range(60):
+        x.append(3.8 * x[-1] * (1.0 - x[-1]) + 0.01 * rng.normal())
+    model = Forecaster(lags=1).fit(pd.Series(x))
+    check = model.forecast(10, propagation="exact").check(random_state=0)
+    assert check.verdict == "mixture"
+    assert check.frame.loc["sum", "std_ratio"] > 3.0
+    assert {reason.split(": ")[1].split(", ")[0] for reason in check.reasons} >= {
+        "too wide",
+        "biased",
+    }
+    mixture = model.forecast(10, propagation="mixture").check(random_state=0)
+    assert mixture.frame.loc["sum", "std_ratio"] == pytest.approx(1.0, abs=0.15)
 
 
 # Averages, aggregates

@@ -13,6 +13,8 @@ from forecast_unc import (
     baselines,
 )
 from forecast_unc.forecasting.choose.specification import SmoothingSpecification
+from forecast_unc.forecasting.horizon.gaussian import propagate
+from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.forecasting.pool.backcast import past_steps
@@ -179,3 +181,17 @@ def test_a_baseline_has_none():
             r"SeasonalNaive\. Leave it out, or use backtest\.",
         ):
             ask()
+
+
+def test_one_pass_has_the_forecasts_from_each_origin_of_a_noisy_series():
+    rng = np.random.default_rng(0)
+    y = pd.Series(np.sin(0.7 * np.arange(70)) + 0.1 * rng.standard_normal(70))
+    y.iloc[45] = np.nan
+    (model,) = Forecaster(GPRegressor(), lags=2, noise="both", random_state=0).fit(y).models_
+    at = np.array([44, 45, 46, 69])
+    mean, var = model.next_levels(at)
+    for i, place in enumerate(at):
+        before, future = model.past.before(place), model.past.step(place)
+        joint = propagate(model.one_step, before, future, Method("exact", False))
+        assert mean[i] == pytest.approx(joint.mean[0], abs=1e-6)
+        assert var[i] == pytest.approx(joint.cov[0, 0], rel=1e-5)

@@ -71,6 +71,26 @@ def test_moments_are_those_of_smoothed_steps():
     np.testing.assert_allclose(np.sqrt(square - mean**2), TWO.std, rtol=3e-3)
 
 
+@pytest.mark.parametrize("factor", [1.0, 1.6])
+def test_recalibrated_steps_keep_their_peaks(factor):
+    """The quantile at a normal score is that of the paths at a score ``factor`` times as large."""
+    ahead, paths = TWO.recalibrated(np.full(H, factor)), two_peaks()
+    levels = np.arange(0.05, 1.0, 0.05)
+    at = stats.norm.cdf(factor * stats.norm.ppf(levels))
+    for row in range(H):
+        values = np.quantile(paths[row], at)
+        np.testing.assert_allclose(ahead.cdf(values).iloc[row], levels, atol=0.015)
+    np.testing.assert_allclose(ahead.median, TWO.median, atol=1e-6)
+    if factor == 1.0:
+        np.testing.assert_allclose(ahead.std, paths.std(axis=1), rtol=5e-3)
+        heavy = TWO.recalibrated(np.ones(H), dof=5)  # only the tails are others
+        np.testing.assert_allclose(heavy.cdf([0.0]), TWO.cdf([0.0]), atol=0.02)
+    draws = ahead.sample(4000, random_state=0)
+    assert ahead.aggregate("sum").cdf([0.0]).to_numpy().item() == pytest.approx(
+        (draws.sum() < 0).mean(), abs=0.03
+    )
+
+
 def test_scores_are_those_of_two_peaks():
     paths, y = two_peaks(), pd.Series([-1.0, 0.0, 1.0, 0.3], INDEX)
     scores = TWO.score(y)

@@ -48,8 +48,9 @@ class Check:
         the forecast does not have its shape from paths. Then "mixture"; "monte_carlo" where a
         mixture is off, or an average has such a shape.
     reasons, n_samples, members, numbers : tuple of str, int, tuple of Check, tuple of int
-        What was found, with how many sample paths; of an average, the checks of its members, and
-        their numbers in it.
+        What was found, with how many sample paths: too wide, too narrow, biased, another
+        distribution or shape, each with its worst figure; of an average, the checks of its members,
+        and their numbers in it.
     kept : bool
         Whether the verdict is the propagation of the forecast.
     """
@@ -70,7 +71,7 @@ class Check:
 
     @property
     def _advice(self) -> str:
-        return f'{"keep" if self.kept else "use"} "{self.verdict}"'
+        return f'{"keep" if self.kept else "use"} propagation="{self.verdict}"'
 
     def plot(self, ax: Axes | None = None) -> Axes:
         """Draw the errors of mean and std by step, in stds, with two Monte Carlo errors.
@@ -238,27 +239,29 @@ def _odd(frame: pd.DataFrame, n: int) -> Flags:
 def _judged(frame: pd.DataFrame, propagation: str, n: int, shaped: bool | None = None) -> Check:
     """The verdict; `shaped` says whether a model has the shape of paths, and is None of several."""
     shift, log_ratio, error = _errors(frame, n)
-    wide = np.abs(log_ratio) - _ERRORS * error > np.log1p(_STD_OFF)
-    moved = np.abs(shift) - _ERRORS / np.sqrt(n) > _MEAN_OFF
+    too_wide, too_narrow = (
+        side - _ERRORS * error > np.log1p(_STD_OFF) for side in (log_ratio, -log_ratio)
+    )
+    biased = np.abs(shift) - _ERRORS / np.sqrt(n) > _MEAN_OFF
     odd = _odd(frame, n) & (not shaped)
     distance = frame["distance"].to_numpy()
     apart = distance - _BY_CHANCE / np.sqrt(n) > _DISTRIBUTION_OFF
     reasons, h = [], len(frame) - 1
-    std_off = "the std is off by more than 10 %; at worst {:.2f} of the paths', "
-    mean_off = f"the mean is off by more than {_MEAN_OFF} stds; at worst {{:+.2f}}, "
+    ratio, off_by = np.exp(log_ratio), "off by up to"
     for text, which, size, shown in (
-        (std_off, wide, np.abs(log_ratio), np.exp(log_ratio)),
-        (mean_off, moved, np.abs(shift), shift),
-        ("the distribution function is off by up to {:.2f}, ", apart, distance, distance),
-        ("skewed or bimodal, as no normal distribution is; first ", odd, odd, odd),
+        ("too wide, the std is up to {:.2f} of that of the paths", too_wide, log_ratio, ratio),
+        ("too narrow, the std is {:.2f} of that of the paths", too_narrow, -log_ratio, ratio),
+        (f"biased, the mean is {off_by} {{:+.2f}} stds of the paths", biased, np.abs(shift), shift),
+        (f"the distribution function is {off_by} {{:.2f}}", apart, distance, distance),
+        ("skewed or bimodal, as no normal distribution is; first", odd, odd, odd),
     ):
         if which.any():
             at, steps = int(np.where(which, size, 0.0).argmax()), int(which[:h].sum())
             rows = [f"{steps} of {h} steps"] if steps else []
             rows += ["the sum"] if which[h] else []
-            place = "the sum" if at == h else f"at {frame.index[at]}"
+            place = " of the sum" if at == h else f" at {frame.index[at]}"
             reasons.append(f"{' and '.join(rows)}: {text.format(shown[at])}{place}")
-    verdict, off = propagation, bool(wide.any() or moved.any() or apart[-1])
+    verdict, off = propagation, bool((too_wide | too_narrow | biased).any() or apart[-1])
     odd_enough = bool(odd[-1] or odd[:-1].mean() > 0.1)
     if off or odd_enough:
         enough = propagation not in ("mixture", "monte_carlo") and not (

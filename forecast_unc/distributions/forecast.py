@@ -432,9 +432,9 @@ class Forecast:
         of a ``transform``: without ``dof`` a step :math:`q_t(z)` becomes :math:`q_t(c z)`.
         ``correlation`` is r, from -1 for independent steps to 1 for steps that
         move as one. T(z) is z, or with ``dof``, from 3, Student's t of so many degrees of freedom
-        and the same 80 % interval, for what is normal in units of y.
-        :meth:`decompose` shows what changed as its part ``calibration``;
-        :attr:`paths` are dropped.
+        and the same 80 % interval, for what is normal in units of y. The steps of a single model's
+        paths have :math:`q_t(c T(z))`, too. :meth:`decompose` shows what changed as its part
+        ``calibration``; :attr:`paths` are dropped.
         """
         factors = frozen("factor", factor, (len(self),))
         if not (factors > 0).all():

@@ -12,7 +12,7 @@ from scipy.special import ndtri
 
 from forecast_unc._checks import RandomState
 from forecast_unc._typing import Array, Flags, Positions
-from forecast_unc.distributions.marginals import Marginals, between
+from forecast_unc.distributions.marginals import Curve, Marginals, between, student
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.smoothed import smoothed
 from forecast_unc.distributions.variance_parts import (
@@ -152,8 +152,19 @@ class Joint:
         """Other widths, tails and correlations; see `Forecast.recalibrated`."""
         target = np.eye(len(self)) if correlation < 0 else np.ones_like(self.cor)
         cor = (1.0 - abs(correlation)) * self.cor + abs(correlation) * target
-        q = self.q.widened(factor)
-        return self._calibrated(q if dof is None else q.with_dof(dof), cor)
+        return self._calibrated(self._rescaled(factor, dof), cor)
+
+    def _rescaled(self, factor: Array, dof: float | None) -> Marginals:
+        """Steps at scores ``factor`` (h,) times as large, with tails of Student's t."""
+        q = self.marginals
+        if q is self.q:
+            return q.widened(factor) if dof is None else q.widened(factor).with_dof(dof)
+
+        def curve(z: Array) -> Curve:
+            values, slopes = student(z, dof if self.q.normal_std.all() else None)
+            return factor[:, None] * values, factor[:, None] * slopes
+
+        return q.after(curve, np.where(factor[:, None] > 0.0, q.kinks / factor[:, None], 0.0))
 
     def conformal(self, sizes: Array) -> Joint:
         """The bands of sorted sizes of errors (h, k); see `Forecast.conformal`."""

@@ -79,9 +79,10 @@ class GPRegressor(ProcessRegressor):
     noisy_inputs : {"nigp", "annealed", "stochastic_em"}, optional
         How to learn where the inputs of the rows were observed with noise. "nigp" refers it to the
         output by the squared slope of the function, at some 4 times the cost; take it first.
-        "annealed" maximizes over the true inputs, "stochastic_em" samples them, at some 60 and 200
-        times the cost: for functions that bend within the noise. The std of each input's noise is
-        learned unless `fit` gets an `input_cov`; predictions are at inputs that are known.
+        "annealed" maximizes over the true inputs, "stochastic_em" samples them (Monte Carlo EM), at
+        some 60 and 200 times the cost: for functions that bend within the noise. The std of each
+        input's noise is learned unless `fit` gets an `input_cov`; predictions are at inputs that
+        are known.
     n_restarts : int, default=0
         Further random starting points, of which the best optimum is kept; each costs a fit.
     tol : float, default=0.01

@@ -1,10 +1,11 @@
 """The state at the origin: what is known of the last levels where some are missing or noisy."""
 
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
 
-from forecast_unc._typing import Array, Flags
+from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.forecasting.horizon.function_error import FunctionError
 from forecast_unc.forecasting.horizon.step import MomentMatching, Trajectory, at_step
 from forecast_unc.forecasting.horizon.types import Given, Method, OneStepModel, Past
@@ -43,8 +44,8 @@ class RunIn(NamedTuple):
         return self.known & self.learned if one_function else self.known
 
 
-def run_in(model: OneStepModel, past: Past) -> RunIn:
-    """Start of the recursion, far enough back to know missing or noisy values from others.
+def run_in(model: OneStepModel, past: Past, first: int | None = None) -> RunIn:
+    """Start of the recursion at a time, or far enough back to know inexact values from others.
 
     What is not known there has the series' mean and variance, at least that of its changes.
     """
@@ -57,11 +58,15 @@ def run_in(model: OneStepModel, past: Past) -> RunIn:
     noise_var = noise_var**2 + model.posterior.observation_var
     known = observed & (noise_var == 0.0)
     learned = observed & past.learned
-    now = n if known[n - p :].all() else _start(known, observed, p)
+    now = first
+    if now is None:
+        now = n if known[n - p :].all() else _start(known, observed, p)
     window = slice(now - p, now)
-    prior = max(y[observed].var() / scale**2, 1.0)
+    usual = y if first is None else y[: max(first, _RUN_IN_VALUES)]
+    usual = usual[~np.isnan(usual)]
+    prior = max(usual.var() / scale**2, 1.0)
     gain = np.where(observed[window], prior / (prior + noise_var[window]), 0.0)
-    center = y[observed].mean()
+    center = usual.mean()
     mean = center + gain * (np.where(observed[window], y[window], center) - center)
     var = np.where(observed[window], gain * noise_var[window], prior)
     mean[known[window]] = y[window][known[window]]
@@ -75,7 +80,29 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int 
 
     The next level joins the last p at each step, and is conditioned on if it was observed.
     """
-    start = run_in(model, past)
+    return _filtered(model, run_in(model, past), method, steps, np.empty((2, len(past.levels))))
+
+
+def next_values(model: OneStepModel, past: Past, method: Method, at: Positions) -> Array:
+    """Mean and variance (2, m) of observations at sorted times from those before; NaN where none.
+
+    In a single pass, for which the function's errors at its steps are independent.
+    """
+    before = past.before(int(at[-1]) + 1)
+    start = run_in(model, before, max(model.maps.depth, int(at[0]) - _RUN_IN_VALUES))
+    predicted = np.full((2, len(before.levels)), np.nan)
+    with suppress(ValueError):  # it diverges on the way
+        _filtered(model, start, method._replace(path_consistent=False), 0, predicted)
+    predicted[1] += model.posterior.observation_var
+    predicted[1] *= model.differencing.scale**2
+    return predicted[:, at]
+
+
+def _filtered(
+    model: OneStepModel, start: RunIn, method: Method, steps: int, predicted: Array
+) -> State:
+    """The state after a pass from its start; `predicted`: mean and variance (2, n) on the way."""
+    past = start.past
     p = model.maps.depth
     n = len(past.levels)
     limit, scale = model.limit(past.levels), model.differencing.scale
@@ -110,6 +137,7 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int 
             given = Given(x, lagged, float(noise_var[t]))
             step = matching.step(cov, p, given, levels, learned)
             trajectory.append(step.mean)
+        predicted[:, t] = trajectory.levels[-1], cov[p, p]
         if start.observed[t] and cov[p, p] > 0.0:
             mean = trajectory.levels[-p - 1 :].copy()
             innovation = past.levels[t] - mean[-1]

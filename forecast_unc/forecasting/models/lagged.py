@@ -25,7 +25,7 @@ from forecast_unc.forecasting.choose.specification import (
 from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
 from forecast_unc.forecasting.horizon.futures import shared_innovations
 from forecast_unc.forecasting.horizon.gaussian import propagate
-from forecast_unc.forecasting.horizon.origin import run_in
+from forecast_unc.forecasting.horizon.origin import next_values, run_in
 from forecast_unc.forecasting.horizon.step import Trajectory
 from forecast_unc.forecasting.horizon.types import Future, LevelJoint, Method, OneStepModel, Past
 from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
@@ -118,7 +118,7 @@ class LaggedModel(FittedModel):
                 break
         regressor, noise = rows.learn(regressor, specification.noise)
         replaced = ""
-        if specification.noise == "process":
+        if noise.kind == "process":
             training = _training(specification, differencing, past, rows)
             regressor, replaced = bounded(regressor, training)
         learned = Learned(
@@ -288,8 +288,12 @@ class LaggedModel(FittedModel):
             spread += one_step.noise_var(past.noise, len(past.levels))[at[exact]]
             spread -= one_step.posterior.noise_var
             var[exact] = one_step.differencing.scale**2 * spread
-        method = Method(self.moments)
-        for place in np.flatnonzero(there & ~exact):
+        method, noisy = Method(self.moments), there & ~exact
+        if one_step.posterior.observation_var > 0.0 and noisy.any():
+            times = np.unique(at[noisy])
+            found = next_values(one_step, past, method, times)
+            mean[noisy], var[noisy] = found[:, np.searchsorted(times, at[noisy])]
+        for place in np.flatnonzero(noisy & np.isnan(mean)):
             before, future = past.before(at[place]), past.step(at[place])
             try:
                 joint = propagate(one_step, before, future, method)

@@ -55,10 +55,11 @@ class RVMRegressor(KernelRegressor):
         + w_0 + \varepsilon, \quad w_i \sim \mathcal N(0, 1/\alpha_i), \quad
         \varepsilon \sim \mathcal N(0, s^2) .
 
-    One precision a basis; where the evidence is highest at an infinite one, the basis is gone. What
-    remains are the relevance vectors. Inputs and targets are standardized inside. Far from the
-    data, where all bases but the bias vanish, the variance is that of noise and bias: a plain RVM
-    is overconfident there, and ``variance="augmented"`` mends that.
+    One precision a basis, by type-II maximum likelihood; where the evidence is highest at an
+    infinite one, the basis is gone. What remains are the relevance vectors. Inputs and targets are
+    standardized inside. Far from the data, where all bases but the bias vanish, the variance is
+    that of noise and bias: a plain RVM is overconfident there, and ``variance="augmented"`` mends
+    that.
 
     Parameters
     ----------

@@ -239,6 +239,23 @@ class LinearRegressor(KernelRegressor):
             If `groups` or `bias` is not one of its choices, `relative_noise` is not positive, or
             inputs are so far from 0 in their standard deviations that they have no digits left.
         """
+        return self._fit(X, y, relative_noise, _STARTS)
+
+    def fit_near(self, X: ArrayLike, y: ArrayLike, precisions: ArrayLike) -> Self:
+        """Fit from one start, the precisions of like rows: of many groups in a tenth of the time.
+
+        `X`, `y`: as of `fit`; `precisions` of shape (g,), of each group, and of a shrunk bias.
+        """
+        start = np.clip(numbers("precisions", precisions), _GRID[0], _GRID[-1])
+        return self._fit(X, y, None, (start,))
+
+    def _fit(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        relative_noise: ArrayLike | None,
+        starts: Sequence[float | Array],
+    ) -> Self:
         X, y = validate_data(self, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         X, y = within_floats(np.asarray(X), numbers("y", y))
         noise = check_relative_noise(relative_noise, len(y))
@@ -257,7 +274,7 @@ class LinearRegressor(KernelRegressor):
         labels = np.append(groups, -1 if free else groups.max() + 1)
         sums = self._sums(X, (y - self._output_offset) / unit, noise)
         objective = _Evidence(sums, labels, orthogonal)
-        found = [_maximized(objective, np.full(labels.max() + 1, start)) for start in _STARTS]
+        found = [_maximized(objective, np.full(labels.max() + 1, start)) for start in starts]
         best, value, self.n_iter_ = max(found, key=lambda one: one[1])
         if not np.isfinite(value):
             must = "leave a covariance that is positive definite in double precision"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ class Weights(NamedTuple):
     cov: Array  # (d, d)
     log_evidence: float  # of the filtered levels, nats
     left: Array  # (rows,), of them by the weights
+    precisions: Mapping[Hashable, float]  # of each kind, and of the season as None
 
 
 class AutocorrelatedRegression:
@@ -50,26 +51,28 @@ class AutocorrelatedRegression:
         return np.asarray(np.ptp(columns[self._times], axis=0) > 0.0)
 
     def learn(
-        self, columns: Array, kinds: Sequence[Hashable], start: Array | None = None
+        self, columns: Array, kinds: Sequence[Hashable], near: Weights | None = None
     ) -> Weights:
         """Weights of columns (n, d), of which those of a kind share a precision.
 
-        `start`: weights (d,) near which the first autoregression is, by default none.
+        `near`: weights of these columns by another autoregression.
         """
-        weights = np.zeros(columns.shape[1]) if start is None else start
-        for _ in range(_ROUNDS if start is None else 1):
-            self._filter_by(self._levels - columns @ weights)
-            found = self.weights(columns, kinds)
-            weights = found.mean
-        return found
+        for _ in range(_ROUNDS if near is None else 1):
+            taken_out = 0.0 if near is None else columns @ near.mean
+            self._filter_by(self._levels - taken_out)
+            near = self.weights(columns, kinds, near)
+        assert near is not None
+        return near
 
-    def weights(self, columns: Array, kinds: Sequence[Hashable]) -> Weights:
-        """Weights by the autoregression as it is."""
+    def weights(
+        self, columns: Array, kinds: Sequence[Hashable], near: Weights | None = None
+    ) -> Weights:
+        """Weights by the autoregression as it is; the search starts from precisions of others."""
         some = self.changes(columns)
         d = int(some.sum())
         mean, cov = np.zeros(len(some)), np.zeros((len(some), len(some)))
         if not d:
-            return Weights(mean, cov, -np.inf, self._filtered(self._levels))
+            return Weights(mean, cov, -np.inf, self._filtered(self._levels), {})
         used = [kind for kind, changes in zip(kinds, some, strict=True) if changes]
         distinct = list(dict.fromkeys(used))
         groups = [distinct.index(kind) for kind in used]
@@ -77,14 +80,19 @@ class AutocorrelatedRegression:
         regressor = LinearRegressor(groups=(*groups, *season))
         X = np.hstack([self._filtered(columns[:, some]), self._season])
         target = self._filtered(self._levels)
-        regressor.fit(X, target)
+        all_of = [*distinct, *[None] * bool(season)]
+        if near is None:
+            regressor.fit(X, target)
+        else:
+            regressor.fit_near(X, target, [near.precisions.get(kind, 1.0) for kind in all_of])
         mean[some] = regressor.coef_[:d]
         units = np.vstack([np.zeros(X.shape[1]), np.eye(d, X.shape[1])])
         of_units = regressor.posterior_.covariance(units)
         apart = of_units[1:, 1:] - of_units[1:, :1] - of_units[:1, 1:] + of_units[0, 0]
         cov[np.ix_(some, some)] = 0.5 * (apart + apart.T)
         left = target - regressor.posterior_.mean(X)
-        return Weights(mean, cov, regressor.log_evidence_, left)
+        precisions = dict(zip(all_of, regressor.precisions_, strict=True))
+        return Weights(mean, cov, regressor.log_evidence_, left, precisions)
 
     def shows(self, left: Array, column: Array, more: Array) -> bool:
         """Whether F of more columns (n, m) beside one (n,) is significant in what weights leave."""

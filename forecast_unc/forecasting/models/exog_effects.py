@@ -140,7 +140,7 @@ class ExogEffects:
 
         def gains(tried: ExogColumns) -> bool:
             nonlocal best, found
-            weights = regression.weights(tried.of(exog), tried.kinds)
+            weights = regression.weights(tried.of(exog), tried.kinds, found)
             gained = weights.log_evidence > found.log_evidence + _MARGIN
             if gained:
                 best, found = tried, weights
@@ -156,7 +156,7 @@ class ExogEffects:
                 break
         columns = best.of(exog)
         if best != start:
-            found = regression.learn(columns, best.kinds, found.mean)
+            found = regression.learn(columns, best.kinds, found)
         nats = regression.nats_over_inputs(columns, best.kinds, found.mean)
         return cls(best, found.mean, found.cov, nats)
 

@@ -380,3 +380,34 @@ def test_a_shrunk_bias_is_that_at_the_mean_input_of_columns_apart_too():
         if not shift:
             expected = found
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def test_weights_without_their_own_prior_are_those_of_a_flat_one(rng):
+    """By the normal equations, the precisions of the others as they are."""
+    X = rng.standard_normal((60, 4)) @ np.diag([1.0, 3.0, 0.2, 1.0])
+    y = X @ [0.2, 0.0, 1.0, 1.0] + rng.standard_normal(60)
+    model = LinearRegressor(groups=[0, 1, 2, 2]).fit(X, y)
+    means, variances = model.without_prior()
+    Z = (X - X.mean(axis=0)) / X.std(axis=0)
+    prior = np.diag(model.precisions_[[0, 1, 2, 2]])
+    inverse = np.linalg.inv(Z.T @ Z + prior)
+    np.testing.assert_allclose(model.determined().sum(), np.trace(inverse @ Z.T @ Z), rtol=1e-6)
+    for j in range(4):
+        flat = prior.copy()
+        flat[j, j] = 0.0
+        alone = np.linalg.inv(Z.T @ Z + flat)
+        unit = 1.0 / X[:, j].std()
+        np.testing.assert_allclose(means[j], unit * (alone @ Z.T @ (y - y.mean()))[j], rtol=1e-6)
+        np.testing.assert_allclose(
+            variances[j], unit**2 * model.noise_std_**2 * alone[j, j], rtol=1e-6
+        )
+
+
+def test_a_fit_near_precisions_ends_where_a_fit_does(rng):
+    X = rng.standard_normal((80, 30))
+    y = X[:, 0] - X[:, 3] + rng.standard_normal(80)
+    plain = LinearRegressor(groups=np.arange(30)).fit(X, y)
+    near = LinearRegressor(groups=np.arange(30)).fit_near(X, y, plain.precisions_)
+    assert near.log_evidence_ == pytest.approx(plain.log_evidence_, abs=1e-4)
+    assert near.n_iter_ == 1
+    np.testing.assert_allclose(near.coef_, plain.coef_, rtol=1e-6, atol=1e-9)

@@ -339,6 +339,29 @@ class LinearRegressor(KernelRegressor):
         )
         self.coef_ = self.posterior_.weights[:-1]
 
+    def without_prior(self) -> tuple[Array, Array]:
+        """Means and variances (d,) of the weights, of each without its own prior.
+
+        The posterior over the prior of one weight, which is flat for it then: intervals hold what
+        they say of weak effects, too, which the prior shrinks.
+        """
+        share = self.determined()
+        # a weight of which rows say nothing has no figure without its prior
+        share = np.where(share > 1e-12, share, 1.0)
+        units = np.vstack([np.zeros(len(share)), np.eye(len(share))])
+        cov = self.posterior_.covariance(units)
+        var = cov[0, 0] + cov.diagonal()[1:] - 2.0 * cov[0, 1:]
+        return self.coef_ / share, var / share
+
+    def determined(self) -> Array:
+        """Shares (d,) of the information on each weight that are of the rows, not of its prior.
+
+        Their sum is the number of parameters that the rows determine (Bishop 2006, 3.5.3).
+        """
+        check_is_fitted(self)
+        known = 1.0 / np.diagonal(mirrored(inverse(self.posterior_.chol)))
+        return np.asarray(1.0 - self._weight_precisions / known)[:-1]
+
     def leading_means(
         self, X: Array, y: Array, counts: Sequence[int], relative_noise: Array | None = None
     ) -> LeadingMeans:

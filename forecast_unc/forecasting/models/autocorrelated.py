@@ -25,6 +25,7 @@ class Weights(NamedTuple):
     cov: Array  # (d, d)
     log_evidence: float  # of the filtered levels, nats
     left: Array  # (rows,), of them by the weights
+    without_prior: tuple[Array, Array]  # means and variances (d,), of each without its own
     precisions: Mapping[Hashable, float]  # of each kind, and of the season as None
 
 
@@ -38,6 +39,7 @@ class AutocorrelatedRegression:
     def __init__(self, levels: Array, index: Times, periods: tuple[int, ...]) -> None:
         self.lags = lags_for(int(np.isfinite(levels).sum()), periods[:1])
         self.ar = np.zeros(len(self.lags))
+        self._inflation = 1.0  # of variances, for the parameters of the autoregression
         self._levels = levels
         t = np.arange(max(self.lags), len(levels))
         back = [t, *(t - lag for lag in self.lags)]
@@ -72,7 +74,7 @@ class AutocorrelatedRegression:
         d = int(some.sum())
         mean, cov = np.zeros(len(some)), np.zeros((len(some), len(some)))
         if not d:
-            return Weights(mean, cov, -np.inf, self._filtered(self._levels), {})
+            return Weights(mean, cov, -np.inf, self._filtered(self._levels), (mean, mean), {})
         used = [kind for kind, changes in zip(kinds, some, strict=True) if changes]
         distinct = list(dict.fromkeys(used))
         groups = [distinct.index(kind) for kind in used]
@@ -89,10 +91,13 @@ class AutocorrelatedRegression:
         units = np.vstack([np.zeros(X.shape[1]), np.eye(d, X.shape[1])])
         of_units = regressor.posterior_.covariance(units)
         apart = of_units[1:, 1:] - of_units[1:, :1] - of_units[:1, 1:] + of_units[0, 0]
-        cov[np.ix_(some, some)] = 0.5 * (apart + apart.T)
+        cov[np.ix_(some, some)] = 0.5 * self._inflation * (apart + apart.T)
         left = target - regressor.posterior_.mean(X)
         precisions = dict(zip(all_of, regressor.precisions_, strict=True))
-        return Weights(mean, cov, regressor.log_evidence_, left, precisions)
+        without_prior = np.zeros((2, len(some)))
+        without_prior[:, some] = np.array(regressor.without_prior())[:, :d]
+        plain = without_prior[0], self._inflation * without_prior[1]
+        return Weights(mean, cov, regressor.log_evidence_, left, plain, precisions)
 
     def shows(self, left: Array, column: Array, more: Array) -> bool:
         """Whether F of more columns (n, m) beside one (n,) is significant in what weights leave."""
@@ -119,7 +124,8 @@ class AutocorrelatedRegression:
     def _filter_by(self, z: Array) -> float:
         """Learn the autoregression from what columns leave; its log evidence."""
         found = self._autoregression(z)
-        self.ar = found.coef_[: len(self.lags)]
+        n, used = len(self._times), found.determined()[: len(self.lags)].sum()
+        self.ar, self._inflation = found.coef_[: len(self.lags)], n / max(n - used, 1.0)
         return found.log_evidence_
 
     def _autoregression(

@@ -124,6 +124,7 @@ class ExogEffects:
     columns: ExogColumns = ExogColumns()
     weights: Array | None = None  # (d,), of the columns phi
     cov: Array | None = None  # (d, d), of the weights; 0 for what never changed
+    plain: tuple[Array, Array] | None = None  # means, variances (d,) of each without its prior
     nats: float = 0.0  # log evidence over columns that are inputs of an autoregression
 
     @classmethod
@@ -158,7 +159,7 @@ class ExogEffects:
         if best != start:
             found = regression.learn(columns, best.kinds, found)
         nats = regression.nats_over_inputs(columns, best.kinds, found.mean)
-        return cls(best, found.mean, found.cov, nats)
+        return cls(best, found.mean, found.cov, found.without_prior, nats)
 
     def at(self, exog: Array, before: Array | None = None) -> Array:
         """The sum of the effects at times of regressors (n, k), after others if there are."""
@@ -212,11 +213,25 @@ class ExogEffects:
         if self.weights is None or self.cov is None:
             return np.zeros(len(steps)), np.zeros(len(steps))
         changes = self.columns.changes(steps, around)
+        mean = changes @ self.weights
         var = np.einsum("md,de,me->m", changes, self.cov, changes)
-        return changes @ self.weights, np.sqrt(np.maximum(var, 0.0))
+        if self.plain is not None:
+            mean, var = without_prior(changes, mean, var, self.plain)
+        return mean, np.sqrt(np.maximum(var, 0.0))
 
 
 NO_EXOG = ExogEffects()
+
+
+def without_prior(
+    changes: Array, mean: Array, var: Array, plain: tuple[Array, Array]
+) -> tuple[Array, Array]:
+    """Means and variances (m,) of changes (m, d) of columns: of one alone without its prior.
+
+    A prior that shrinks a weak effect leaves intervals that are too narrow for it.
+    """
+    alone = np.count_nonzero(changes, axis=1) == 1
+    return np.where(alone, changes @ plain[0], mean), np.where(alone, changes**2 @ plain[1], var)
 
 
 def _places_of_bends(column: Array) -> tuple[float, ...]:

@@ -31,7 +31,7 @@ from forecast_unc.forecasting.horizon.types import Future, LevelJoint, Method, O
 from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
 from forecast_unc.forecasting.models.design import NoiseChoice, NoisyRows
 from forecast_unc.forecasting.models.effects import NO_CALENDAR, Effects
-from forecast_unc.forecasting.models.exog_effects import ExogColumns, ExogEffects
+from forecast_unc.forecasting.models.exog_effects import ExogColumns, ExogEffects, without_prior
 from forecast_unc.forecasting.models.relative_noise import RelativeNoise
 from forecast_unc.forecasting.models.stability import Training, bounded
 from forecast_unc.forecasting.models.training import ROUNDOFF, TrainingSeries
@@ -355,9 +355,14 @@ class LaggedModel(FittedModel):
         X = np.tile(row, (1 + len(steps), 1))
         X[1:, first : first + changes.shape[1]] += changes
         mean, cov = posterior.mean(X), posterior.covariance(X)
-        var = cov[0, 0] + cov.diagonal()[1:] - 2.0 * cov[0, 1:]
+        change, var = mean[1:] - mean[0], cov[0, 0] + cov.diagonal()[1:] - 2.0 * cov[0, 1:]
+        if isinstance(self.regressor, LinearRegressor):
+            means, variances = self.regressor.without_prior()
+            columns = slice(first, first + changes.shape[1])
+            plain = means[columns], variances[columns]
+            change, var = without_prior(changes, change, var, plain)
         scale = self.differencing.scale
-        return self._in_units(at, scale * (mean[1:] - mean[0]), scale * np.sqrt(var.clip(0.0)))
+        return self._in_units(at, scale * change, scale * np.sqrt(var.clip(0.0)))
 
     @property
     def exog_columns(self) -> ExogColumns:

@@ -107,8 +107,9 @@ class AutocorrelatedRegression:
             np.sum((left - X @ np.linalg.lstsq(X, left, rcond=None)[0]) ** 2) for X in (own, both)
         ]
         m, dof = more.shape[1], len(left) - both.shape[1]
-        f = (sums[0] / sums[1] - 1.0) * dof / m if dof > 0 else 0.0
-        return bool(fdtrc(m, max(dof, 1), f) < _LEVEL)
+        if dof <= 0 or sums[1] == 0.0:
+            return False
+        return bool(fdtrc(m, dof, (sums[0] / sums[1] - 1.0) * dof / m) < _LEVEL)
 
     def nats_over_inputs(self, columns: Array, kinds: Sequence[Hashable], mean: Array) -> float:
         """Log evidence of weights of columns over that of an autoregression with columns as inputs.

@@ -6,6 +6,9 @@ import numpy as np
 
 from forecast_unc._typing import Array, Positions
 
+# Levels whose range or changes are a smaller share of their size are all the same.
+ROUNDOFF = 1e-12
+
 
 def difference(y: Array, lags: tuple[int, ...]) -> Array:
     """Differences at the lags, one after the other, along the last axis."""

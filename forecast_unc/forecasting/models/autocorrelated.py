@@ -12,6 +12,7 @@ from forecast_unc._typing import Array, Flags, Times
 from forecast_unc.forecasting.choose.table import lags_for
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.calendar import calendar_inputs
+from forecast_unc.series.rows import ROUNDOFF
 
 _FEWEST = 20  # rows; of fewer there are no effects
 _LEVEL = 0.01  # of a test that spares most regressors a search
@@ -30,7 +31,7 @@ class Weights(NamedTuple):
 
 
 class AutocorrelatedRegression:
-    r"""Levels with :math:`z_t = y_t - w^\top x_t`, an autoregression around a seasonal profile.
+    r"""Levels with :math:`z_t = y_t - w^\top x_t`, an autoregression beside a season.
 
     Cochrane and Orcutt (1949): the autoregression of what the columns leave, and the regression of
     levels and columns that it filters, in turn. Both are Bayesian, with precisions by evidence.
@@ -47,8 +48,9 @@ class AutocorrelatedRegression:
         self._season = calendar_inputs(index, ("profile",), periods)[self._times]
 
     def changes(self, columns: Array) -> Flags:
-        """Which of the columns (n, d) change; none does where there are too few rows."""
-        if len(self._times) < _FEWEST:
+        """Which of the columns (n, d) change; none does where levels are alike, or rows few."""
+        levels = self._levels[self._times]
+        if len(levels) < _FEWEST or np.ptp(levels) <= ROUNDOFF * np.abs(levels).max():
             return np.zeros(columns.shape[1], dtype=np.bool_)
         return np.asarray(np.ptp(columns[self._times], axis=0) > 0.0)
 

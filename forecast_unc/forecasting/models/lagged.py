@@ -34,13 +34,19 @@ from forecast_unc.forecasting.models.effects import NO_CALENDAR, Effects
 from forecast_unc.forecasting.models.exog_effects import ExogColumns, ExogEffects, without_prior
 from forecast_unc.forecasting.models.relative_noise import RelativeNoise
 from forecast_unc.forecasting.models.stability import Training, bounded
-from forecast_unc.forecasting.models.training import ROUNDOFF, TrainingSeries
+from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
 from forecast_unc.series.calendar import calendar_inputs
 from forecast_unc.series.history import Ahead, History
-from forecast_unc.series.rows import complete_rows, difference, interpolated, lag_embedding
+from forecast_unc.series.rows import (
+    ROUNDOFF,
+    complete_rows,
+    difference,
+    interpolated,
+    lag_embedding,
+)
 
 _LEAST_ROWS = 2  # that the posterior of an origin inside rests on
 _ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")

@@ -14,10 +14,7 @@ from forecast_unc.forecasting.models.effects import (
 from forecast_unc.forecasting.models.exog_effects import ExogEffects
 from forecast_unc.forecasting.models.relative_noise import RelativeNoise
 from forecast_unc.series.history import History
-from forecast_unc.series.rows import CompleteRows
-
-# Levels whose range or changes are a smaller share of their size are all the same.
-ROUNDOFF = 1e-12
+from forecast_unc.series.rows import ROUNDOFF, CompleteRows
 
 
 class TrainingSeries:

@@ -98,6 +98,23 @@ def test_what_never_changes_has_no_effect_and_few_rows_none_at_all(rng):
     assert not few.of_steps(np.ones(2), np.zeros(2))[0].any()
 
 
+@pytest.mark.parametrize("offset", [1e3, 1e9])
+def test_where_regressors_are_measured_from_does_not_matter(rng, offset):
+    """A model that forgets a level by a tenth a step does not forget the mean of a column."""
+    x = slow(rng, N + H)[:, None]
+    y = -2.0 * x[:N, 0] + autoregression(rng)
+    each = [(ExogEffects.learn(y, index(), one[:N], 0, ()), one) for one in (x, x + offset)]
+
+    def carried(columns):
+        return columns[-1] * 0.9 ** np.arange(1, H + 1)[:, None]
+
+    first, second = (found.added(one[N:], None, one[:N], carried) for found, one in each)
+    assert_allclose(second.mean, first.mean, atol=1e-5)
+    assert_allclose(second.of_weights, first.of_weights, rtol=1e-3, atol=1e-9)
+    steps = [found.of_steps(np.ones(1), one.mean(axis=0)) for found, one in each]
+    assert_allclose(*steps, rtol=1e-5)
+
+
 def test_columns_before_the_first_are_as_at_the_first():
     exog = np.array([[0.0, 1.0], [2.0, 3.0]])
     assert_allclose(BENT.of(exog), [[0, 1, 0.5, 0, 0, 1], [2, 3, 2.5, 1, 0, 1]])

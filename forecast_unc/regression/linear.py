@@ -82,11 +82,16 @@ class LinearPosterior:
         V = self.whiten(X)
         return dgemm(1.0, V, V, trans_a=1)
 
+    @property
+    def weight_cov(self) -> Array:
+        """Posterior covariance of the inputs' weights, (d, d)."""
+        cov = mirrored(inverse(self.chol)) * np.outer(self.scale, self.scale)
+        return np.asarray(cov[:-1, :-1])
+
     @cached_property
     def _second_moment(self) -> Array:
         """E[w w'] of the inputs' weights, (d, d)."""
-        cov = mirrored(inverse(self.chol)) * np.outer(self.scale, self.scale)
-        return np.asarray((cov + np.outer(self.weights, self.weights))[:-1, :-1])
+        return np.asarray(self.weight_cov + np.outer(self.weights[:-1], self.weights[:-1]))
 
     def moments(self, mean: Array, cov: Array) -> Moments:
         r"""Exact moments, x ~ N(m, S): the variance is that at m and :math:`tr(E[w w'] S)`."""
@@ -348,10 +353,7 @@ class LinearRegressor(KernelRegressor):
         share = self.determined()
         # a weight of which rows say nothing has no figure without its prior
         share = np.where(share > 1e-12, share, 1.0)
-        units = np.vstack([np.zeros(len(share)), np.eye(len(share))])
-        cov = self.posterior_.covariance(units)
-        var = cov[0, 0] + cov.diagonal()[1:] - 2.0 * cov[0, 1:]
-        return self.coef_ / share, var / share
+        return self.coef_ / share, self.posterior_.weight_cov.diagonal() / share
 
     def determined(self) -> Array:
         """Shares (d,) of the information on each weight that are of the rows, not of its prior.

@@ -90,10 +90,7 @@ class AutocorrelatedRegression:
         else:
             regressor.fit_near(X, target, [near.precisions.get(kind, 1.0) for kind in all_of])
         mean[some] = regressor.coef_[:d]
-        units = np.vstack([np.zeros(X.shape[1]), np.eye(d, X.shape[1])])
-        of_units = regressor.posterior_.covariance(units)
-        apart = of_units[1:, 1:] - of_units[1:, :1] - of_units[:1, 1:] + of_units[0, 0]
-        cov[np.ix_(some, some)] = 0.5 * self._inflation * (apart + apart.T)
+        cov[np.ix_(some, some)] = self._inflation * regressor.posterior_.weight_cov[:d, :d]
         left = target - regressor.posterior_.mean(X)
         precisions = dict(zip(all_of, regressor.precisions_, strict=True))
         without_prior = np.zeros((2, len(some)))

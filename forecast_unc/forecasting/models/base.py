@@ -154,7 +154,7 @@ class FittedModel(ABC):
         every = np.ones((s, s))
         if effects.weights is None or effects.cov is None:
             return np.asarray(np.kron(every, np.eye(h)))
-        columns = [effects.columns.of(one.exog, before) for one in futures]
+        columns = [effects.columns_at(one.exog, before) for one in futures]
         carried = partial(self.carried, steps=h)
         first = effects.beyond(columns[0], before, carried)
         moved = first.any(axis=0)  # the others add nothing

@@ -119,10 +119,14 @@ class ExogColumns:
 
 @dataclass(frozen=True, eq=False)
 class ExogEffects:
-    r"""Effects :math:`w^\top \phi(x)` on levels whose model has no inputs for regressors x."""
+    r"""Effects :math:`w^\top \phi(x)` on levels whose model has no inputs for regressors x.
+
+    From their means, as a model expects a level that columns far from 0 would move.
+    """
 
     columns: ExogColumns = ExogColumns()
-    weights: Array | None = None  # (d,), of the columns phi
+    center: Array | None = None  # (d,), means of the columns phi, which they are measured from
+    weights: Array | None = None  # (d,), of these
     cov: Array | None = None  # (d, d), of the weights; 0 for what never changed
     plain: tuple[Array, Array] | None = None  # means, variances (d,) of each without its prior
     nats: float = 0.0  # log evidence over columns that are inputs of an autoregression
@@ -136,12 +140,17 @@ class ExogEffects:
         best = ExogColumns(lags, ((),) * exog.shape[1])
         if not regression.changes(exog).any():
             return cls(best)
-        found = regression.learn(best.of(exog), best.kinds)
+
+        def centered(tried: ExogColumns) -> Array:
+            columns = tried.of(exog)
+            return np.asarray(columns - columns.mean(axis=0))
+
+        found = regression.learn(centered(best), best.kinds)
         start = best
 
         def gains(tried: ExogColumns) -> bool:
             nonlocal best, found
-            weights = regression.weights(tried.of(exog), tried.kinds, found)
+            weights = regression.weights(centered(tried), tried.kinds, found)
             gained = weights.log_evidence > found.log_evidence + _MARGIN
             if gained:
                 best, found = tried, weights
@@ -150,22 +159,30 @@ class ExogEffects:
         for j, column in enumerate(exog.T):
             places = _places_of_bends(column)
             hinges = np.maximum(column[:, None] - np.array(places), 0.0)
-            if places and regression.shows(found.left, column, hinges):
+            if places and regression.shows(found.left, column - column.mean(), hinges):
                 gains(replace(best, bends=(*best.bends[:j], places, *best.bends[j + 1 :])))
         for more in _LAGS:
             if more > lags and not gains(replace(best, lags=more)):
                 break
-        columns = best.of(exog)
+        columns = centered(best)
         if best != start:
             found = regression.learn(columns, best.kinds, found)
         nats = regression.nats_over_inputs(columns, best.kinds, found.mean)
-        return cls(best, found.mean, found.cov, found.without_prior, nats)
+        center = best.of(exog).mean(axis=0)
+        return cls(best, center, found.mean, found.cov, found.without_prior, nats)
+
+    def columns_at(self, exog: Array, before: Array | None = None) -> Array:
+        """Columns (n, d) from their means, at times of regressors (n, k), after others."""
+        return self._centered(self.columns.of(exog, before))
+
+    def _centered(self, columns: Array) -> Array:
+        return columns if self.center is None else np.asarray(columns - self.center)
 
     def at(self, exog: Array, before: Array | None = None) -> Array:
         """The sum of the effects at times of regressors (n, k), after others if there are."""
         if self.weights is None:
             return np.zeros(len(exog))
-        return np.asarray(self.columns.of(exog, before) @ self.weights)
+        return np.asarray(self.columns_at(exog, before) @ self.weights)
 
     def moved(self, exog: Array, more: Array) -> Array:
         """Change (n,) of the effects by more (n, k) of the regressors at their own time alone."""
@@ -184,9 +201,10 @@ class ExogEffects:
         nothing = np.zeros((h, h))
         if self.weights is None or self.cov is None:
             return Added(np.zeros(h), nothing, nothing)
-        columns, of_regressors, more = self.columns.of(exog, before), nothing, nothing
+        columns, of_regressors, more = self.columns_at(exog, before), nothing, nothing
         if cov is not None:
-            columns, spread = self.columns.moments(exog, cov, before)
+            means, spread = self.columns.moments(exog, cov, before)
+            columns = self._centered(means)
             spread = spread.reshape(h, len(self.weights), h, len(self.weights))
             of_regressors = np.einsum("d,sdte,e->st", self.weights, spread, self.weights)
             more = np.einsum("de,sdte->st", self.cov, spread)
@@ -199,7 +217,7 @@ class ExogEffects:
 
         0 for those whose weights add nothing to a variance.
         """
-        past, std = self.columns.of(before), np.zeros(columns.shape[1])
+        past, std = self.columns_at(before), np.zeros(columns.shape[1])
         if self.cov is not None:
             std = np.sqrt(self.cov.diagonal()) * past.std(axis=0)
         some = std > _NEGLIGIBLE * std.max(initial=0.0)

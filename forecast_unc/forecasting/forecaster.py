@@ -665,8 +665,8 @@ class Forecaster(Scored, Arguments):
         for at in np.flatnonzero((apart > 0.0).any(axis=0)).tolist():
             column, steps = self.history_.columns[at], np.flatnonzero(apart[:, at] > 0.0)
             value = ahead.exog[apart[:, at].argmax(), at]
-            known = f"{low[at]:.4g} to {high[at]:.4g}" if high[at] > low[at] else f"{low[at]:.4g}"
-            fact = f"{column} {value:.4g} is beyond the {known} of the past"
+            known = f"{low[at]:.6g} to {high[at]:.6g}" if high[at] > low[at] else f"{low[at]:.6g}"
+            fact = f"{column} {value:.6g} is beyond the {known} of the past"
             fact += f" at {len(steps)} of {counted(len(ahead.index), 'step')}"
             notes.append(Note("beyond", fact, tuple(steps.tolist())))
         return tuple(notes)

@@ -665,8 +665,11 @@ class Forecaster(Scored, Arguments):
         for at in np.flatnonzero((apart > 0.0).any(axis=0)).tolist():
             column, steps = self.history_.columns[at], np.flatnonzero(apart[:, at] > 0.0)
             value = ahead.exog[apart[:, at].argmax(), at]
-            known = f"{low[at]:.6g} to {high[at]:.6g}" if high[at] > low[at] else f"{low[at]:.6g}"
-            fact = f"{column} {value:.6g} is beyond the {known} of the past"
+            each = list(dict.fromkeys([low[at], high[at]]))
+            four = {f"{one:.4g}" for one in (value, *each)}
+            digits = 4 if len(four) > len(each) else 10  # that tell them apart
+            known = " to ".join(f"{one:.{digits}g}" for one in each)
+            fact = f"{column} {value:.{digits}g} is beyond the {known} of the past"
             fact += f" at {len(steps)} of {counted(len(ahead.index), 'step')}"
             notes.append(Note("beyond", fact, tuple(steps.tolist())))
         return tuple(notes)

@@ -62,11 +62,11 @@ class Candidate:
     lag_weights: Literal["shrunk", "free", None] = "shrunk"  # those of other inputs are free
     bias: Literal["free", "shrunk", None] = "shrunk"  # in differences it is a drift
     model: Literal["process", "linear", "smoothing", "counts"] = "process"
-    exog_as: Literal["inputs", "lasting", "evidence"] = "evidence"  # how it has regressors
+    exog_as: Literal["inputs", "lasting", "evidence"] = "inputs"  # how it has regressors
     bend: float = 0.0  # log evidence (nats) of a nonlinear function over a line; 0: not nonlinear
 
 
-PLAIN = Candidate("given", (), MOST_ROWS, "as given", (), (), calendar=None, exog_as="inputs")
+PLAIN = Candidate("given", (), MOST_ROWS, "as given", (), (), calendar=None)
 """Fields that are left open beside given lags, which need no table."""
 
 
@@ -111,7 +111,15 @@ def _linear_rows(n: int, periods: tuple[int, ...]) -> int:
 
 
 _LEVELS = {"differences": (), "transform": "log"}  # the logarithm of positive values
-_LINEAR = {"model": "linear", "calendar": "profile", "bias": "free", "rows": _linear_rows}
+# Processes keep regressors as inputs, where they learn how these go together with the hour: with
+# lasting effects by evidence CRPS of an hourly demand with temperature is 13 % higher.
+_LINEAR = {
+    "model": "linear",
+    "calendar": "profile",
+    "bias": "free",
+    "rows": _linear_rows,
+    "exog_as": "evidence",
+}
 # A long season, of which little is seen: weeks of a year
 _LONG_SEASON: dict[str, Any] = {
     "rows": lambda n, periods: min(max(_CYCLES * periods[0], _LEAST), MOST_ROWS),

@@ -480,8 +480,6 @@ def _with_regressors(
     if specification.exog_as == "lasting" or found.nats > 0.0:
         regressor = regressor.set_params(groups=(*lagged, *calendar))
         return replace(specification, regressor=regressor, exog_as="lasting")
-    if not isinstance(regressor, LinearRegressor):
-        return replace(specification, exog_as="inputs")
     columns = found.columns
     distinct = list(dict.fromkeys(columns.kinds))
     kinds = (2 + distinct.index(kind) for kind in columns.kinds)

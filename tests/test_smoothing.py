@@ -269,7 +269,8 @@ def test_the_model_forecasts_in_units_of_the_series():
 def test_uncertain_regressors_add_the_covariance_of_their_effects(rng):
     """Two regressors, now and a step later; the covariance is of all steps and regressors."""
     model, root = fitted(seasonal(40)), rng.standard_normal((6, 6))
-    effects = ExogEffects(ExogColumns(1), np.array([2.0, -1.0, 0.5, 0.3]), np.zeros((4, 4)))
+    weights = np.array([2.0, -1.0, 0.5, 0.3])
+    effects = ExogEffects(ExogColumns(1), weights=weights, cov=np.zeros((4, 4)))
     ahead = replace(model.history.future(3), exog=np.zeros((3, 2)))
     model = replace(
         model,

@@ -1,7 +1,7 @@
 """Checks of arguments that any module may need, and seeds of random numbers."""
 
 import reprlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from os import PathLike
 from pathlib import Path
@@ -76,6 +76,13 @@ def check_paths(n: object, lowest: int, steps: int, name: str = "n_samples") -> 
         must = f"be at most {_MOST_STEPS**2 // steps:,} for {steps} steps"
         raise refusal(name, must, got, "Draw them in parts.")
     return paths
+
+
+def check_mapping(name: str, value: object, of: str, remedy: str) -> None:
+    """Raise unless a value maps names to what `of` says, in the plural."""
+    if not isinstance(value, Mapping):
+        must, got = f"be a mapping of names to {of}", type(value).__name__
+        raise refusal(name, must, got, remedy, TypeError)
 
 
 def check_choice(

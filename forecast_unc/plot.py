@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from scipy.stats import binom
 
-from forecast_unc._checks import check_choice, check_whole, refusal
+from forecast_unc._checks import check_choice, check_mapping, check_whole, refusal
 from forecast_unc._text import counted
 from forecast_unc._typing import Array, Axes
 from forecast_unc.distributions import picture
@@ -114,9 +114,7 @@ def compare(
     from matplotlib.patheffects import withStroke  # kept out of `import forecast_unc`
 
     remedy = "Pass {name: forecast}, one or more."
-    if not isinstance(forecasts, Mapping):
-        must, got = "be a mapping of names to forecasts", type(forecasts).__name__
-        raise refusal("forecasts", must, got, remedy, TypeError)
+    check_mapping("forecasts", forecasts, "forecasts", remedy)
     if not forecasts:
         raise refusal("forecasts", "hold a forecast", "none", remedy)
     first = next(iter(forecasts.values()))

@@ -185,7 +185,7 @@ def test_a_difference_of_revenues_is_that_of_their_paths(linear, futures):
     change = both.difference("plan", "base", {"plan": price, "base": 4.0})
     gap = price * both["plan"].mean - 4.0 * both["base"].mean
     np.testing.assert_allclose(change.mean, gap)
-    # Var[a x - b y] of the same noise but for the difference d = x - y: (a - b) x + b d
+    # Var[a x - b y] of the same noise, with the difference d = x - y: (a - b) x + b d
     plain = both["plan"] - both["base"]
     most = (price - 4.0).abs() * both["plan"].std + 4.0 * plain.std
     assert ((change.std <= most + 1e-9) & (change.std >= 0.5 * most)).all()

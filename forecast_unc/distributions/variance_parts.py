@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from forecast_unc._checks import check_symmetric, frozen, refusal
+from forecast_unc._checks import check_mapping, check_symmetric, frozen, refusal
 from forecast_unc._typing import Array
 from forecast_unc.regression.kernels import symmetric
 
@@ -39,10 +39,7 @@ _ROUNDOFF = 1e-9
 def check_parts(parts: Mapping[str, Any], scale: Array) -> dict[str, Array]:
     """Parts as a caller gives them, symmetric within 1e-8 of the products of the stds (h, h)."""
     names = [name for name in PARTS if name != REST]
-    if not isinstance(parts, Mapping):
-        remedy = f"The names are {', '.join(names)}."
-        got = type(parts).__name__
-        raise refusal("parts", "be a mapping of names to matrices", got, remedy, TypeError)
+    check_mapping("parts", parts, "matrices", f"The names are {', '.join(names)}.")
     checked = {}
     for name, part in parts.items():
         if name not in names:

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import clone
 
-from forecast_unc._checks import check_several, refusal
+from forecast_unc._checks import check_mapping, check_several, refusal
 from forecast_unc._threads import blas_threads
 from forecast_unc._typing import Array
 from forecast_unc.distributions import scores
@@ -78,10 +78,9 @@ def contenders(forecaster: Model, compare: Mapping[str, Model | str] | None) -> 
     if not _is_model(forecaster):
         remedy = "Pass a Forecaster()."
         raise refusal("forecaster", "have fit and forecast", f"{forecaster!r}", remedy, TypeError)
-    if compare is not None and not isinstance(compare, Mapping):
-        must = "be a mapping of names to forecasters"
+    if compare is not None:
         remedy = 'Pass {"ETS": baselines.ETS()}, for example.'
-        raise refusal("compare", must, type(compare).__name__, remedy, TypeError)
+        check_mapping("compare", compare, "forecasters", remedy)
     own, others = Contender(forecaster), []
     for name, model in (compare or {}).items():
         if name == OWN_NAME:

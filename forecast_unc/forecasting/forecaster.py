@@ -704,12 +704,10 @@ class Forecaster(Scored, Arguments):
         return self.ensemble_
 
 
-def check_scenarios(exog: object, history: History, steps: int) -> list[Ahead]:
+def check_scenarios(exog: Mapping[str, pd.DataFrame], history: History, steps: int) -> list[Ahead]:
     """The next steps by scenario, or an error that names the one at fault."""
     remedy = "Pass {'base': exog, 'plan': other}, frames as for `forecast`."
-    if not isinstance(exog, Mapping):
-        must, got = "be a mapping of names to regressors", type(exog).__name__
-        raise refusal("exog", must, got, remedy, TypeError)
+    _checks.check_mapping("exog", exog, "regressors", remedy)
     if not exog:
         raise refusal("exog", "hold a scenario", "none", remedy)
     if not len(history.columns):

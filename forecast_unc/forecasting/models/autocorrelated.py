@@ -48,7 +48,7 @@ class AutocorrelatedRegression:
         self._season = calendar_inputs(index, ("profile",), periods)[self._times]
 
     def changes(self, columns: Array) -> Flags:
-        """Which of the columns (n, d) change; none does where levels are alike, or rows few."""
+        """Which of the columns (n, d) change; not where levels are alike, or rows few."""
         levels = self._levels[self._times]
         if len(levels) < _FEWEST or np.ptp(levels) <= ROUNDOFF * np.abs(levels).max():
             return np.zeros(columns.shape[1], dtype=np.bool_)

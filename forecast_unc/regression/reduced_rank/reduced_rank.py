@@ -52,10 +52,10 @@ class ReducedRankGPRegressor(ProcessRegressor):
         and take turns with the search, at most twice, on at most 10,000 rows.
     objective : {"evidence", "bound"}, default="evidence"
         What centers and hyper-parameters maximize. "evidence" is the log marginal likelihood of the
-        model above (SoR, DTC), or with `variance` "corrected" of one that counts the prior variance
-        which the centers leave at a row as its noise (FITC). "bound" is that of the model above
-        less tr(K - Q) / (2 s^2), a lower bound on the log evidence of the exact process (VFE, SGPR;
-        Titsias 2009), with "corrected" predictions as of DTC:
+        model above (SoR, DTC), or with `variance` "corrected" of a model counting the prior
+        variance which the centers leave at a row as its noise (FITC). "bound" is that of the model
+        above less tr(K - Q) / (2 s^2), a lower bound on the log evidence of the exact process (VFE,
+        SGPR; Titsias 2009), with "corrected" predictions as of DTC:
         it takes for noise what the centers do not follow, and over-fits no more than the exact one.
     variance : {"corrected", "standard", "augmented"}, default="corrected"
         "corrected" adds the prior variance that the centers leave, so that the variance returns to

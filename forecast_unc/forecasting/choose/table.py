@@ -127,10 +127,10 @@ _LONG_SEASON: dict[str, Any] = {
     "transform": None,
 }
 # Where the evidence is for inputs, too: with them by it alone CRPS of daily series is 2 % higher.
-_LASTING: dict[str, Any] = {
+_RECENT_LAGS: dict[str, Any] = {
     "lags": (1, 2, 3, 4),
     "exog_as": "lasting",
-    "why": "lasting effects of the regressors, the usual season, and changes that fade out",
+    "why": "the usual season, and changes that fade out",
 }
 KINDS: dict[str, dict[str, Any]] = {
     "walk": {
@@ -208,8 +208,11 @@ TABLE = (
     Row("several seasons", "linear", differences=(1,), why="the last value, and the usual change"),
     Row("linear", "linear"),
     Row("linear", "linear", transform="log"),
-    Row("regressors", "linear", **_LASTING),
-    Row("regressors", "linear", **_LASTING, transform="log"),
+    # With several seasons, too, 26 series of M4 hours CRPS -.6 %, error .3, made loads MSIS -11 %:
+    # lags of the season beside a profile make a walk of changes that fade out. Alone, without
+    # those, M4 hours +4 %.
+    Row("recent lags", "linear", **_RECENT_LAGS),
+    Row("recent lags", "linear", **_RECENT_LAGS, transform="log"),
     # Of no season they are the same models.
     Row("linear", "linear changes"),
     Row("linear", "linear changes", transform="log"),
@@ -251,7 +254,8 @@ def candidates(
         small = np.nanquantile(y, _TAIL) < _SMALL * np.nanmedian(y)
         if 2 <= zeros <= MANY_ZEROS * n and small:
             power = "sqrt"
-    linear = ["linear", *["regressors"] * regressors] if n >= _LINEAR_FROM else []
+    recent = regressors or len(periods) > 1
+    linear = ["linear", *["recent lags"] * recent] if n >= _LINEAR_FROM else []
     regimes = dict.fromkeys([_regime(n, periods), *linear, "any"], periods)
     if "few" in regimes and recurs(y, _recent(n)):
         regimes["few that recur"] = periods

@@ -8,6 +8,7 @@ that it also reads in gray. The legend stands above the axes, where it covers no
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import reduce
 from itertools import cycle
 from typing import Any, NamedTuple
 
@@ -424,10 +425,12 @@ def coverage(
     _check_backtest(backtest)
     names = backtest.frame["model"].unique()
     check_choice("model", model, (None, *names), "None is the first.")
-    table = backtest.coverage(by).reset_index()
+    table = backtest.coverage(by)
+    kinds = [str(name) for name in table.index.names[1:-1]]
+    table = table.reset_index()
     table = table[table["model"] == (names[0] if model is None else model)]
-    name = str(table.columns[1])
-    labels = table[name].map(plain) if name != "coverage" else table["model"].map(plain)
+    parts = [table[kind].map(plain) for kind in kinds or ["model"]]
+    labels = reduce(lambda before, part: before + ", " + part, parts)
     table["place"], groups = pd.factorize(labels)
     levels = table.groupby("coverage")
     ax, side = given_or_new_axes(ax), 0.6 / len(levels)  # from one level to that beside it
@@ -451,7 +454,7 @@ def coverage(
     if room < 0.1:  # inches a letter
         ax.tick_params(axis="x", labelsize="small", labelrotation=0 if room > 0.08 else 30)
     share = "share of values inside"
-    xlabel = "" if name == "coverage" else plain(name.replace("_", " "))
+    xlabel = plain(", ".join(kinds).replace("_", " "))
     ax.set(xlabel=xlabel, ylabel=share, xlim=(-0.6, len(groups) - 0.4), ylim=(None, 1.02))
     return finish(ax, shown=legend)
 

@@ -110,6 +110,23 @@ def test_groups_of_every_kind(rng):
     assert quarters.index.unique("group").tolist() == [1, 2, 3]
 
 
+def test_several_kinds_of_groups_are_crossed(rng):
+    result = oracle(rng, n_origins=21)
+    quarter = lambda times: np.where(times.hour < 6, None, times.hour // 6)  # noqa: E731
+    table = result.coverage(["weekday", quarter]).loc["right"]
+    assert table.index.names == ["weekday", "group", "coverage"]
+    assert (table["n"] == 18).all()
+    assert len(table) == 7 * 3 * 2
+    frame = result.frame[result.frame["time"].dt.hour >= 18]
+    frame = frame[frame["time"].dt.day_of_week == 6]
+    inside = frame["actual"].between(frame["lower_80"], frame["upper_80"]).mean()
+    assert table.loc[("Sunday", 3, 0.8), "held"] == pytest.approx(inside)
+    pd.testing.assert_frame_equal(result.coverage(["hour"]), result.coverage("hour"))
+    ax = result.plot_coverage(["weekday", quarter], ax=Figure().subplots())
+    assert ax.get_xlabel() == "weekday, group"
+    assert ax.get_xticklabels()[0].get_text() == "Monday, 1"
+
+
 def test_thirds_of_the_forecasts_hold_alike_where_those_of_values_do_not(rng):
     result = oracle(rng, 200)
     shift = pd.Series(rng.normal(size=4800))
@@ -167,7 +184,8 @@ def test_regressors_and_panels_have_groups():
     ("by", "kind"),
     [
         (3, ArgumentTypeError),
-        (["hour"], ArgumentTypeError),
+        ([3], ArgumentTypeError),
+        (["hour", "hour"], ArgumentError),
         (np.arange(3), ArgumentTypeError),
         (lambda times: 1, ArgumentError),
         (lambda times: times[:3], ArgumentError),

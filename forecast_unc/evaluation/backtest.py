@@ -217,24 +217,25 @@ class Backtest:
 
         Parameters
         ----------
-        by : str or callable, optional
+        by : str, callable or sequence of these, optional
             What groups the values: "hour", "weekday", "month" or "hour_of_week" (0 is Monday's
             first) of their times; "level", the low, middle and high third of each model's medians
             (of the forecasts: by what was observed later, the outer thirds of a right forecast
             hold too little); a column of `frame`, such as "step", or of the regressors; or a
-            function of the times of all rows, ``lambda times: times.hour // 6``. None, the default,
-            takes all together. Values whose label is missing are left out.
+            function of the times of all rows, ``lambda times: times.hour // 6``; of several each
+            combination that occurs is a group. None, the default, takes all together. Values whose
+            label is missing are left out.
         unit : {"origin", "series"}, optional
             What correlates values. By default those of one origin are correlated, where horizons
             overlap those of all origins within two of their lengths; in a panel those of one
-            series, unless `by` is the column of the series.
+            series, unless `by` has the column of the series.
 
         Returns
         -------
         DataFrame
-            Indexed by model, the group and nominal ``coverage``: ``held`` (the share of values
-            inside), ``std_error``, ``n`` (values), ``n_effective``, ``p_value`` (of the hypothesis
-            that the group holds the nominal coverage; one of 24 hours is below .05 by chance, so
+            Indexed by model, what `by` names and nominal ``coverage``: ``held`` (share inside),
+            ``std_error``, ``n`` (values), ``n_effective``, ``p_value`` (of the hypothesis that the
+            group holds the nominal coverage; one of 24 hours is below .05 by chance, so
             multiply by their number) and ``p_equal`` (that all groups of the model hold the same
             share).
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -11,7 +11,7 @@ import pandas as pd
 from forecast_unc._checks import refusal
 from forecast_unc.evaluation.conditional import shares_tested, standard_error
 from forecast_unc.evaluation.folds import percent
-from forecast_unc.evaluation.results import Groups, Results
+from forecast_unc.evaluation.results import Grouping, Groups, Results
 from forecast_unc.plot import horizons
 from forecast_unc.series.times import DAYS
 
@@ -47,20 +47,23 @@ def check_part(by: str, frame: pd.DataFrame) -> None:
 
 def coverage_table(backtest: Results, by: Groups, of_series: bool | None) -> pd.DataFrame:
     """The table of `Backtest.coverage`; values of one series are correlated, or of one origin."""
-    frame, groups = backtest.frame, _groups(backtest, by)
-    names = ["model", *([] if _is_alone(by) else ["group" if callable(by) else by]), "coverage"]
-    units, tables, y = _units(backtest, by, of_series), [], frame["actual"].to_numpy()
+    frame, labels = backtest.frame, _labels(backtest, by)
+    groups, sizes = np.zeros(len(frame), dtype=np.intp), []
+    for one in labels.values():
+        sizes.append(size := len(one.categories))
+        groups = np.where((groups < 0) | (one.codes < 0), -1, groups * size + one.codes)
+    units, tables, y = _units(backtest, labels, of_series), [], frame["actual"].to_numpy()
     bands = {
         level: [frame[f"{end}_{percent(level)}"].to_numpy() for end in ("lower", "upper")]
         for level in backtest.coverages
     }
     for model in frame["model"].unique():
-        own = (frame["model"] == model).to_numpy() & (groups.codes >= 0) & ~np.isnan(y)
+        own = (frame["model"] == model).to_numpy() & (groups >= 0) & ~np.isnan(y)
         for level, (lower, upper) in bands.items():
             at = np.flatnonzero(own & ~np.isnan(lower) & ~np.isnan(upper))
             if not at.size:
                 continue
-            codes, of_group = np.unique(groups.codes[at], return_inverse=True)
+            codes, of_group = np.unique(groups[at], return_inverse=True)
             of_unit = np.unique(units[at], return_inverse=True)[1]
             values, low, high = y[at], lower[at], upper[at]
             held = ((low <= values) & (values <= high)) * 1.0
@@ -78,14 +81,16 @@ def coverage_table(backtest: Results, by: Groups, of_series: bool | None) -> pd.
     table = pd.concat(tables)
     numbers = table["model"].map({name: i for i, name in enumerate(table["model"].unique())})
     table = table.iloc[np.lexsort([table["coverage"], table["code"], numbers])]
-    table[names[1]] = groups.categories[table["code"]] if len(names) == 3 else table["coverage"]
-    return table.drop(columns="code").set_index(names)
+    places = np.unravel_index(table["code"], sizes) if sizes else ()
+    for (name, one), codes in zip(labels.items(), places, strict=True):
+        table[name] = one.categories[codes]
+    return table.drop(columns="code").set_index(["model", *labels, "coverage"])
 
 
-def _units(backtest: Results, by: Groups, of_series: bool | None) -> Any:
+def _units(backtest: Results, labels: dict[str, Any], of_series: bool | None) -> Any:
     """The number of each row's unit (n,): its series, or origins as `_apart` has them."""
     frame, id_col = backtest.frame, backtest.id_col
-    is_series = id_col is not None and isinstance(by, str) and by == id_col
+    is_series = id_col in labels
     if id_col is not None and (not is_series if of_series is None else of_series):
         return pd.factorize(frame[id_col])[0]
     if not is_series:
@@ -102,11 +107,25 @@ def _apart(frame: pd.DataFrame) -> pd.Series[int]:
     return numbers // 2 if numbers.nunique() < frame["origin"].nunique() else numbers
 
 
-def _groups(backtest: Results, by: Groups) -> Any:
-    """The group of each row (n,), a Categorical with none where a label is missing; or an error."""
+def _labels(backtest: Results, by: Groups) -> dict[str, Any]:
+    """The labels of the rows by each of what groups them, by its name; none for all together."""
+    listed = isinstance(by, Sequence) and not isinstance(by, str)
+    several = cast("Sequence[Grouping]", by if listed else [by])
+    labels: dict[str, Any] = {}
+    for one in several:
+        if one is None or (isinstance(one, str) and one == "model"):
+            continue
+        found, name = _label(backtest, one), "group" if callable(one) else one
+        if name in labels:
+            remedy = "Leave one out, or make one function of two."
+            raise refusal("by", "name what groups the values once", f"{name!r} twice", remedy)
+        labels[name] = found
+    return labels
+
+
+def _label(backtest: Results, by: Grouping) -> Any:
+    """The label of each row (n,), a Categorical with none where it is missing; or an error."""
     frame = backtest.frame
-    if _is_alone(by):
-        return pd.Categorical(["all"] * len(frame))
     if callable(by):
         labels = by(pd.Index(frame["time"]))
         if np.shape(labels) != (len(frame),):
@@ -125,14 +144,9 @@ def _groups(backtest: Results, by: Groups) -> Any:
         return _thirds(frame, [key for key in ("model", backtest.id_col) if key is not None])
     if exog is not None and named and by in exog:
         return pd.Categorical(exog[by].reindex(pd.Index(frame["time"])))
-    must = f"be {', '.join(map(repr, WORDS))}, a column or a function of times"
+    must = f"be {', '.join(map(repr, WORDS))}, a column, a function of times, or several"
     kind = ValueError if isinstance(by, str) else TypeError
     raise refusal("by", must, repr(by), f"Columns are {', '.join(map(str, columns))}.", kind)
-
-
-def _is_alone(by: Groups) -> bool:
-    """Whether all values of a model are one group."""
-    return by is None or (isinstance(by, str) and by == "model")
 
 
 def _thirds(frame: pd.DataFrame, keys: list[str]) -> Any:

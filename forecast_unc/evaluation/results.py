@@ -7,7 +7,8 @@ from typing import Any, Literal, Protocol
 
 import pandas as pd
 
-Groups = str | Callable[[Any], Any] | None
+Grouping = str | Callable[[Any], Any]
+Groups = Grouping | Sequence[Grouping] | None
 """Rows that belong together: a part of the date, a column, a function of the times; None: all."""
 
 

@@ -69,7 +69,7 @@ def conformal_of(forecast, z):
 
 def errors(z, level=0.0):
     z = np.asarray(z, dtype=float)
-    return Errors(z, np.full(z.shape[1], level), 3 * len(z))
+    return Errors(z, np.ones(z.shape), np.full(z.shape[1], level), 3 * len(z))
 
 
 # The formula
@@ -101,6 +101,21 @@ def test_factors_are_those_of_the_equation(rng, size, level):
     np.testing.assert_allclose(found.factor, expected, rtol=1e-12)
 
 
+def test_errors_count_by_the_widths_there(rng):
+    """As sums of errors over sums of widths: quiet nights do not narrow the bands of the day."""
+    z, unit = rng.standard_normal((9, 6)), rng.uniform(0.1, 3.0, (9, 6))
+    z[4, 0] = unit[4, 0] = np.nan
+    found = calibration(errors(z)._replace(unit=unit), reference(6)._joint, 4).factor
+    recent = np.exp(-2.0 * (1.0 - np.arange(9) / 8.0))[:, None]
+    sizes, units = np.nan_to_num(recent * np.abs(z * unit)), np.nan_to_num(recent * unit)
+    for h in (1, 2, 6):
+        steps = np.s_[:, max(h // 2, 1) - 1 : h]
+        alike = np.full((9, 6), sizes[steps].sum() / units[steps].sum())
+        alike[4, 0] = np.nan
+        expected = calibration(errors(alike), reference(6)._joint, 4).factor
+        assert found[h - 1] == pytest.approx(expected[h - 1], rel=1e-10)
+
+
 def test_errors_of_recent_origins_count_most():
     later = np.repeat([[0.5], [2.0]], 5, axis=0)
     wider, narrower = (calibration(errors(z), reference(1)._joint, 1) for z in (later, later[::-1]))
@@ -129,9 +144,9 @@ def test_a_step_without_errors_takes_those_of_the_steps_before():
 
 def test_errors_that_overlap_count_less():
     """Of errors above the usual size, later steps and fewer values believe less."""
+    alike = errors(np.full((8, 6), 1.2))
     few, many = (
-        calibration(Errors(np.full((8, 6), 1.2), np.zeros(6), n), reference(6)._joint, 4).factor
-        for n in (20, 2000)
+        calibration(alike._replace(n_values=n), reference(6)._joint, 4).factor for n in (20, 2000)
     )
     assert (np.diff(few) < 0).all()
     assert few[0] / few[-1] > 1.05 > many[0] / many[-1]

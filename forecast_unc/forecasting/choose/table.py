@@ -208,8 +208,8 @@ TABLE = (
     Row("several seasons", "linear", differences=(1,), why="the last value, and the usual change"),
     Row("linear", "linear"),
     Row("linear", "linear", transform="log"),
-    # With several seasons, too: CRPS of 52 series of M4 hours .0 %, error .7, made loads MAE -7, MSIS
-    # -11 %. Lags of the season beside a profile make a walk of changes that fade out. Without
+    # With several seasons, too: CRPS of 52 series of M4 hours .0 %, error .7, made loads MAE -7,
+    # MSIS -11 %. Lags of the season beside a profile make a walk of changes that fade out. Without
     # those, M4 hours +4 %.
     Row("recent lags", "linear", **_RECENT_LAGS),
     Row("recent lags", "linear", **_RECENT_LAGS, transform="log"),

@@ -84,23 +84,24 @@ class Rolling:
         return n - int(self.origins.min(initial=n))
 
 
-def recent_means(values: Array, known: Flags) -> Array:
-    """Means (..., h) of what is known of (..., k, h), from step h // 2 (or 1) to h; NaN if nothing.
+def recent_means(values: Array, weights: Array | Flags) -> Array:
+    """Means (..., h) of (..., k, h) with weights, from step h // 2 (or 1) to h; NaN if all are 0.
 
-    An origin is weighted by exp(-2 a), its age a from 0, of the last, to 1.
+    An origin is weighted by exp(-2 a), too, its age a from 0, of the last, to 1.
     """
-    weights = np.exp(-np.linspace(_OLDEST, 0.0, known.shape[-2]))
-    end = np.arange(1, known.shape[-1] + 1)
+    share = np.asarray(weights, dtype=np.float64)
+    recent = np.exp(-np.linspace(_OLDEST, 0.0, weights.shape[-2]))
+    end = np.arange(1, weights.shape[-1] + 1)
     start = np.maximum(end // 2, 1) - 1
 
     def summed(part: Array) -> Array:
-        sums = np.cumsum(weights @ part, axis=-1)
+        sums = np.cumsum(recent @ part, axis=-1)
         before = np.zeros((*sums.shape[:-1], 1))
         sums = np.concatenate([before, sums], axis=-1)
         return np.asarray(sums[..., end] - sums[..., start])
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(summed(np.where(known, values, 0.0)) / summed(known.astype(np.float64)))
+        return np.asarray(summed(np.where(share, values, 0.0) * share) / summed(share))
 
 
 def rolling_forecasts(model: FittedModel, origins: Positions, steps: int) -> RollingForecasts:

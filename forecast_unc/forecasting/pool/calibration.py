@@ -9,11 +9,11 @@ width of its 68 % band s_h, the bands of step h are widened by
     + \beta_1 \left[\log \tfrac{\mathrm{Var}\,y}{s_h^2}\right] + \frac{\beta_2}{\sqrt{1 + k}},
     \qquad m = k / h
 
-with the mean of |z| over the steps from h // 2 (or 1) to h, an origin weighted by exp(-2 a), its
-age a from 0, of the last, to 1, and what is in brackets between -1 and 1. So the errors count for
-what they are worth: m of them do not overlap, in-sample hyper-parameters make them too small where
-values are few, and bands that are narrow beside the series' own spread are too narrow more often
-than others.
+with the mean of |z| over the steps from h // 2 (or 1) to h, each weighted by its unit and by
+exp(-2 a), the age a of its origin from 0, of the last, to 1, and what is in brackets between -1 and
+1. So the errors count for what they are worth: m of them do not overlap, in-sample hyper-parameters
+make them too small where values are few, and bands that are narrow beside the series' own spread
+are too narrow more often than others.
 """
 
 from __future__ import annotations
@@ -56,12 +56,14 @@ class Errors(NamedTuple):
     """Errors of an averaged forecast from origins inside the training part."""
 
     z: Array  # (k, h), in units of half its 68 % band there; NaN where nothing was observed
+    unit: Array  # (k, h), that half, in units of y
     level: Array  # (h,), log of the variance of the series over the square of that unit
     n_values: int  # from the first origin on
 
     def first(self, steps: int | None) -> Errors:
         """Errors of the first steps; None for all."""
-        return self._replace(z=self.z[:, :steps], level=self.level[:steps])
+        z, unit, level = self.z[:, :steps], self.unit[:, :steps], self.level[:steps]
+        return self._replace(z=z, unit=unit, level=level)
 
 
 class Calibration(NamedTuple):
@@ -100,7 +102,7 @@ def rolling_errors(
         level = np.log(np.nanvar(y)) - 2.0 * np.log(now)
     enough = inside.sum(axis=0) > _LEAST_WEIGHT * shares.sum(axis=0)
     level = np.where(np.isnan(now), 0.0, level)
-    return Errors(np.where(enough, z, np.nan), level, rolling.n_values)
+    return Errors(np.where(enough, z, np.nan), unit, level, rolling.n_values)
 
 
 def _average(
@@ -126,7 +128,7 @@ def calibration(errors: Errors, reference: Joint, look_ahead: int) -> Calibratio
     known = np.isfinite(errors.z[:, 0])  # whatever the horizon
     k = max(_FEWEST, errors.n_values * known.sum() / max(len(known), 1))
     apart = k / np.arange(1, errors.z.shape[1] + 1)
-    spread = 2.0 * np.log(_mean_sizes(errors.z) / _MEAN_ABS)
+    spread = 2.0 * np.log(_mean_sizes(errors) / _MEAN_ABS)
     log_var = _BETA[0] + apart / (_FEWEST + apart) * np.clip(spread, -1.0, 1.0)
     log_var += _BETA[1] * np.clip(errors.level, -1.0, 1.0) + _BETA[2] / np.sqrt(1.0 + k)
     cov = reference.cov[:look_ahead, :look_ahead]
@@ -151,9 +153,15 @@ def conformal(joint: Joint, errors: Errors) -> Joint:
     return joint.conformal(np.array([error_sizes(scores, own) for own in least]))
 
 
-def _mean_sizes(z: Array) -> Array:
-    """Mean of |z| over the steps from h/2 to h, (h,); where there is none, of the steps before."""
-    means, last = recent_means(np.minimum(np.abs(z), _MOST_Z), np.isfinite(z)), _MEAN_ABS
+def _mean_sizes(errors: Errors) -> Array:
+    """Mean of |z| over the steps from h/2 to h, (h,); where there is none, of the steps before.
+
+    An error counts by the width there: the sum of errors over that of widths, both in units of y.
+    """
+    # All alike, nights narrow the bands of the day: with widths CRPS of 14 sets is .1 % lower,
+    # MSIS .7, of street counts by the hour 4.5, of the sum of a day 80 % hold .75, not .69.
+    weights = np.where(np.isfinite(errors.z), errors.unit, 0.0)
+    means, last = recent_means(np.minimum(np.abs(errors.z), _MOST_Z), weights), _MEAN_ABS
     for step, mean in enumerate(means):
         last = last if np.isnan(mean) else max(mean, _LEAST_SIZE)
         means[step] = last

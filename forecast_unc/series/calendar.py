@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from dateutil.easter import easter
-from pandas.tseries.offsets import BusinessDay, CustomBusinessDay, Day, Tick, Week
+from pandas.tseries.offsets import (
+    BusinessDay,
+    BusinessHour,
+    CustomBusinessDay,
+    CustomBusinessHour,
+    DateOffset,
+    Day,
+    Tick,
+    Week,
+)
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Positions
@@ -41,9 +50,9 @@ _DAY = pd.Timedelta(days=1)
 def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
     """Seasonal periods, in observations, that the frequency of an index suggests, shortest first.
 
-    The day and the week of anything finer than a day, the week and the year of days and of open
-    days, the year of weeks, months and quarters; only whole ones: every 5 days there is a year (73)
-    but no week.
+    The day and the week of anything finer than a day and of opening hours, the week and the year of
+    days and of open days, the year of weeks, months and quarters; only whole ones: every 5 days
+    there is a year (73) but no week.
     """
     freq: Any = getattr(index, "freq", None)
     unit: Any = _length(freq)
@@ -51,20 +60,48 @@ def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
     if unit is not None and not unit % (7 * _DAY):  # "7D" is a week, too
         unit, cycles = unit // (7 * _DAY), [_IN_A_YEAR["W"]]
     elif unit is None:
-        unit, cycles = getattr(freq, "n", 1), [_in_a_year(freq) or 1]
-        if isinstance(freq, BusinessDay):
+        unit, cycles = _step_of(freq), [_in_a_year(freq) or 1]
+        if isinstance(freq, BusinessDay | BusinessHour):
             days = int(_open_days(freq).weekmask.sum())
             cycles = [days, 52 * days]
+        if isinstance(freq, BusinessHour):
+            hours = _open_hours(freq)
+            cycles = [hours, days * hours]
     elif not unit % _DAY:  # "24h" is a day, too
         cycles = [7 * _DAY, 365 * _DAY]
-    return tuple(one // unit for one in cycles if one > unit and not one % unit)
+    return tuple(int(one // unit) for one in cycles if one > unit and not one % unit)
 
 
-def _open_days(freq: BusinessDay) -> np.busdaycalendar:
+def _step_of(freq: Any) -> int:
+    """The number before a frequency, in months of one such as every 15th."""
+    months = _months(freq)
+    return months or getattr(freq, "n", 1)
+
+
+def _months(freq: Any) -> int:
+    """Months between times on one day of the month, as the 15th; 0 for other frequencies."""
+    is_plain = type(freq) is DateOffset and set(freq.kwds) == {"months"}
+    return freq.n * freq.kwds["months"] if is_plain else 0
+
+
+def _open_days(freq: Any) -> np.busdaycalendar:
     """The weekdays that a frequency of business days counts; its holidays shift no weekday."""
-    if isinstance(freq, CustomBusinessDay):
-        return np.busdaycalendar(weekmask=freq.calendar.weekmask.astype(int))
+    if isinstance(freq, CustomBusinessDay | CustomBusinessHour):
+        calendar: Any = freq.calendar  # type: ignore[union-attr]
+        return np.busdaycalendar(weekmask=calendar.weekmask.astype(int))
     return np.busdaycalendar()
+
+
+def _openings(freq: Any) -> list[tuple[float, float]]:
+    """Opening and closing of each part of a day, in hours; a night's end is beyond 24."""
+    starts, ends = ([one.hour + one.minute / 60 for one in each] for each in (freq.start, freq.end))
+    both = zip(starts, ends, strict=True)
+    return [(start, end if end > start else end + 24) for start, end in both]
+
+
+def _open_hours(freq: Any) -> float:
+    """Hours of a day that a frequency of business hours counts."""
+    return sum(end - start for start, end in _openings(freq))
 
 
 def season_of(index: pd.Index[Any]) -> int:
@@ -75,7 +112,9 @@ def season_of(index: pd.Index[Any]) -> int:
     freq: Any = getattr(index, "freq", None)
     unit, cycle = _length(freq), _DAY
     if unit is None:
-        unit, cycle = getattr(freq, "n", 1), _in_a_year(freq) or 1  # type: ignore[assignment]
+        unit, cycle = _step_of(freq), _in_a_year(freq) or 1  # type: ignore[assignment]
+        if isinstance(freq, BusinessHour):
+            cycle = _open_hours(freq)  # type: ignore[assignment]
     return 1 if cycle % unit else int(cycle // unit)
 
 
@@ -88,7 +127,7 @@ def _length(freq: Any) -> Any:
 
 def _in_a_year(freq: Any) -> int | None:
     """Observations in a year of weeks, months, quarters or years, the number before left out."""
-    return _IN_A_YEAR.get(_code(freq))
+    return 12 if _months(freq) else _IN_A_YEAR.get(_code(freq))
 
 
 def _code(freq: Any) -> str:
@@ -282,6 +321,18 @@ def in_profile(periods: tuple[int, ...]) -> int:
     return max((one for one in periods if one <= LONGEST_PROFILE), default=0)
 
 
+def _open_hours_since(times: pd.DatetimeIndex, freq: Any) -> Array:
+    """Opening hours from 2000 to each time, as of weeks without holidays."""
+    openings = _openings(freq)
+    hours = np.asarray((times - times.normalize()) / pd.Timedelta(hours=1))
+    late = hours < max(end for _, end in openings) - 24  # of the night before
+    days = times.to_numpy().astype("datetime64[D]") - late.astype("timedelta64[D]")
+    since = np.busday_count("2000-01-01", days, busdaycal=_open_days(freq)) * _open_hours(freq)
+    hours = hours + 24 * late
+    parts = [np.clip(hours - start, 0.0, end - start) for start, end in openings]
+    return np.asarray(since + np.sum(parts, axis=0))
+
+
 def _days_of(index: pd.Index[Any]) -> tuple[pd.DatetimeIndex, pd.DatetimeIndex]:
     """First and last day of what each time stands for.
 
@@ -355,8 +406,10 @@ def _ordinal(index: pd.Index[Any]) -> Array:
         days = times.to_numpy().astype("datetime64[D]")
         since = np.busday_count("2000-01-01", days, busdaycal=_open_days(freq))
         return np.asarray(since / freq.n)
+    if isinstance(freq, BusinessHour):
+        return _open_hours_since(times, freq) / freq.n
     if year in (4, 12):
-        return np.asarray(times.to_period("M" if year == 12 else "Q").asi8 / freq.n)
+        return np.asarray(times.to_period("M" if year == 12 else "Q").asi8 / _step_of(freq))
     # no rule: the grid itself is counted
     start, end = min(times[0], _START), max(times[0], _START)
     between = pd.date_range(start, end, freq=freq.base, inclusive="left")

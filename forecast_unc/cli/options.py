@@ -169,8 +169,9 @@ DATA: list[click.Parameter] = [
             "--to-period",
             "PERIOD",
             "take each time as the month (M) that it lies in, quarter (Q), year (Y), week (W), day "
-            "(D) or hour (h), such as months that are dated by their 15th; dekad numbers thirds of "
-            "months, 36 a year",
+            "(D) or hour (h), such as months that are dated by their 30th; dekad numbers thirds of "
+            "months, 36 a year; fiscal is for months of four or five weeks (4-4-5), dated by their "
+            "last day, or by their first, a Monday",
         ),
         Option("--sort", "", "sort the rows by time, such as newest first", is_flag=True),
         Option(

@@ -105,7 +105,7 @@ def _by_name(*kinds: Any) -> dict[str, Any]:
 # Frequencies whose name does not say all of them.
 _OFFSETS = _by_name(offsets.BusinessDay, offsets.BusinessHour, offsets.CustomBusinessDay)
 _OFFSETS |= _by_name(offsets.CustomBusinessHour, offsets.CustomBusinessMonthBegin)
-_OFFSETS |= _by_name(offsets.CustomBusinessMonthEnd)
+_OFFSETS |= _by_name(offsets.CustomBusinessMonthEnd, offsets.DateOffset)
 _BIT_GENERATORS = _by_name(
     np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64
 )
@@ -434,9 +434,9 @@ def _frequency_of(freq: Any) -> str | tuple[str, int, bool, dict[str, Any]]:
         if to_offset(freq.freqstr) == freq:
             return str(freq.freqstr)
     words = {
-        word: value if isinstance(value, str) else [_word(one) for one in value]
+        word: [_word(one) for one in value] if isinstance(value, tuple) else value
         for word, value in freq.kwds.items()
-        if isinstance(value, (str, tuple))
+        if isinstance(value, (str, int, tuple))
     }
     return type(freq).__name__, freq.n, freq.normalize, words
 

@@ -27,7 +27,7 @@ from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
 from forecast_unc.regression.rvm.rvm import RVMRegressor
-from forecast_unc.series.calendar import EFFECTS, HOLIDAYS, NAMES, is_effect
+from forecast_unc.series.calendar import EFFECTS, HOLIDAYS, MOVABLE, NAMES, is_effect
 
 _REGRESSORS = {
     "gp": GPRegressor,
@@ -306,9 +306,9 @@ MODEL = _under(
         "--calendar",
         "PART",
         f"input from the date: none, {', '.join(NAMES)}; or an effect that is estimated first and "
-        f"taken out of the series: {', '.join(EFFECTS)} (monthly series), {HOLIDAYS}DE (of a "
-        "country, or a part of it, DE-BY)",
-        type=_Calendar(["none", *NAMES, *EFFECTS]),
+        f"taken out of the series: {', '.join(EFFECTS)} (monthly series), {', '.join(MOVABLE)} "
+        f"(weeks of it and around it), {HOLIDAYS}DE (of a country, or a part of it, DE-BY)",
+        type=_Calendar(["none", *NAMES, *EFFECTS, *MOVABLE]),
         multiple=True,
     ),
     Option(

@@ -100,7 +100,8 @@ class Forecaster(Scored, Arguments):
         they change with the steps, and holidays as a DatetimeIndex. Or effects that are learned and
         taken out before any model, beside what is chosen or given: "holidays:DE" or another country
         or a part of one, "holidays:DE-BY" (extra ``holidays``), for each feast and the days before
-        and after it; for months, quarters and years "trading_days" and "easter".
+        and after it; "ramadan" and "lunar_new_year", for the weeks of it and around it (the same
+        extra); for months, quarters and years "trading_days" and "easter".
     max_train : int, optional
         Learn from the last rows only. None takes all: up to 2000 exactly, at a cost that grows with
         their cube, and more by reduced rank. With ``lags="auto"`` it takes the last 800 or fewer,

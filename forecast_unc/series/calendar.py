@@ -31,6 +31,24 @@ NAMES = ("fourier", "profile", "hour_of_day", "hour_of_week", "day_of_week", "mo
 # What shifts single times, which is learned and taken out before anything else.
 EFFECTS = ("trading_days", "easter")
 HOLIDAYS = "holidays:"  # and a country, such as DE, or a part of one, DE-BY
+# Weeks of feasts that move: first and last day of each, from a feast's day on.
+_WEEKS = {
+    "ramadan": (
+        ("First Day of Ramadan", -7, -1, "week before Ramadan"),
+        ("First Day of Ramadan", 0, 6, "week 1 of Ramadan"),
+        ("First Day of Ramadan", 7, 13, "week 2 of Ramadan"),
+        ("First Day of Ramadan", 14, 20, "week 3 of Ramadan"),
+        ("Eid al-Fitr", -9, -1, "last days of Ramadan"),
+        ("Eid al-Fitr", 0, 6, "week of Eid al-Fitr"),
+        ("Eid al-Fitr", 7, 13, "week after that of Eid al-Fitr"),
+    ),
+    "lunar_new_year": tuple(
+        ("Lunar New Year", 7 * week, 7 * week + 6, f"week {week:+d} of Lunar New Year")
+        for week in range(-3, 3)
+    ),
+}
+MOVABLE = tuple(_WEEKS)
+_OF_BOTH = "BN"  # Brunei has a holiday at the first day of each
 _AROUND = {-1: "day before ", 0: "", 1: "day after "}
 # The longest season with a column for each of its steps: half hours of a week, not days of a year.
 LONGEST_PROFILE = 340
@@ -146,8 +164,8 @@ def check_calendar(calendar: Calendar) -> tuple[Any, ...]:
     parts: tuple[Any, ...] = (calendar,) if alone else tuple(calendar)
     for part in parts:
         if not (isinstance(part, pd.DatetimeIndex) or (isinstance(part, str) and part in NAMES)):
-            must = f"name {', '.join((*NAMES, *EFFECTS))}, holidays:DE (or another country), "
-            must += "or hold holidays as a DatetimeIndex"
+            must = f"name {', '.join((*NAMES, *EFFECTS, *MOVABLE))}, holidays:DE (or another "
+            must += "country), or hold holidays as a DatetimeIndex"
             remedy = "Use None for no inputs from the calendar."
             raise refusal("calendar", must, f"{part!r}", remedy)
     return parts
@@ -155,7 +173,7 @@ def check_calendar(calendar: Calendar) -> tuple[Any, ...]:
 
 def is_effect(part: object) -> bool:
     """Whether a part of a calendar is a word for effects: holidays, trading days, Easter."""
-    return isinstance(part, str) and (part in EFFECTS or part.startswith(HOLIDAYS))
+    return isinstance(part, str) and (part in EFFECTS + MOVABLE or part.startswith(HOLIDAYS))
 
 
 def effects_apart(calendar: Calendar) -> tuple[Calendar, tuple[str, ...]]:
@@ -205,6 +223,13 @@ def effect_inputs(index: pd.Index[Any], words: tuple[str, ...]) -> dict[tuple[st
             # 8 days that end with Easter Sunday: regARIMA's Easter[8] ends the day before
             shares = [count(ends - day * _DAY) for day in range(8)]
             found[word, "Easter"] = np.mean(shares, axis=0)
+        elif word in MOVABLE:
+            more = range(years.start - 1, years.stop + 1)
+            feasts = _feasts(_OF_BOTH, more, word)
+            for feast, start, stop, name in _WEEKS[word]:
+                begins = _first_days(feasts[feast])
+                shifted = [begins + day * _DAY for day in range(start, stop + 1)]
+                found[word, name] = np.sum([count(days) for days in shifted], axis=0)
         else:
             feasts = _feasts(word.removeprefix(HOLIDAYS), years)
             for name, dates in feasts.items():
@@ -232,13 +257,18 @@ def daily_means(
     return np.asarray(means, dtype=np.float64), means.index, seasons
 
 
+def _first_days(days: pd.DatetimeIndex) -> pd.DatetimeIndex:
+    """The first of days that follow each other."""
+    return days[np.diff(days, prepend=days[:1] - 2 * _DAY) > np.timedelta64(1, "D")]
+
+
 @lru_cache(maxsize=64)
-def _feasts(place: str, years: range) -> dict[str, pd.DatetimeIndex]:
-    """The days of each holiday of a country, or a part of one, by name."""
+def _feasts(place: str, years: range, word: str = "") -> dict[str, pd.DatetimeIndex]:
+    """The days of each holiday of a country, or a part of one, by name; those to come, too."""
     try:
         import holidays
     except ImportError as error:
-        what = f"calendar={HOLIDAYS + place!r} needs the package holidays"
+        what = f"calendar={word or HOLIDAYS + place!r} needs the package holidays"
         raise ImportError(f"{what}: install forecast_unc[holidays].") from error
     country, _, part = place.partition("-")
     try:
@@ -254,7 +284,9 @@ def _feasts(place: str, years: range) -> dict[str, pd.DatetimeIndex]:
         raise refusal("calendar", must, repr(HOLIDAYS + place), remedy) from error
     days: dict[str, list[Any]] = {}
     for day, names in sorted(found.items()):
-        for name in names.split("; "):
+        # dates of moons to come have the effects of those seen
+        known = names.replace(" (estimated)", "").replace(", estimated)", ")")
+        for name in known.split("; "):
             days.setdefault(name, []).append(day)
     return {name: pd.DatetimeIndex(dates) for name, dates in days.items()}
 

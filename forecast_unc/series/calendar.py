@@ -285,8 +285,8 @@ def _feasts(place: str, years: range, word: str = "") -> dict[str, pd.DatetimeIn
     days: dict[str, list[Any]] = {}
     for day, names in sorted(found.items()):
         # dates of moons to come have the effects of those seen
-        known = names.replace(" (estimated)", "").replace(", estimated)", ")")
-        for name in known.split("; "):
+        plain = names.replace(" (estimated)", "").replace(", estimated)", ")")
+        for name in plain.split("; "):
             days.setdefault(name, []).append(day)
     return {name: pd.DatetimeIndex(dates) for name, dates in days.items()}
 

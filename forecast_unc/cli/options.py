@@ -290,6 +290,11 @@ MODEL = _under(
         type=float,
     ),
     Option(
+        "--open",
+        "COLUMN",
+        "column of --exog that is 1 where open and 0 where closed: there y is 0 for certain",
+    ),
+    Option(
         "--outliers",
         "KIND",
         "mask (treat gross outliers as missing, and name them) or keep",
@@ -488,7 +493,7 @@ def make_forecaster(options: Any) -> Forecaster:
     seed = 0 if options.seed is None else options.seed
     check_whole("--seed", seed, 0, "Any such number will do.")
     arguments: dict[str, Any] = {"random_state": seed}
-    names = ("lags", "differences", "lower", "upper", "outliers", "max_train", "transform")
+    names = ("lags", "differences", "lower", "upper", "outliers", "max_train", "transform", "open")
     values = {name: vars(options)[name] for name in names} | {"seasonal_period": options.period}
     for name, value in values.items():
         if _is_given(value):

@@ -212,6 +212,19 @@ class Joint:
         q = self.q.affine_latent(factor, shift)
         return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths, self.scores)
 
+    def at_zero(self, some: Flags) -> Joint:
+        """Some steps (h,) certain to be 0."""
+        if not some.any():
+            return self
+        kept = np.where(some, 0.0, 1.0)
+        lower, upper = (np.where(some, 0.0, end) for end in (self.q.lower, self.q.upper))
+        cor = self.cor * np.outer(kept, kept)
+        np.fill_diagonal(cor, 1.0)
+        carried = self.carried(np.diag(kept))
+        cov = self.cov * np.outer(kept, kept)
+        q = replace(self.q, lower=lower, upper=upper)
+        return replace(self, q=q, cor=cor, mean=kept * self.mean, cov=cov, **carried)
+
     def whole(self) -> Joint:
         """Each value rounded to the nearest whole number; see `Forecast.whole`."""
         q = self.q.rounded()

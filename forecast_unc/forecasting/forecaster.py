@@ -11,6 +11,7 @@ from typing import Self
 
 import numpy as np
 import pandas as pd
+from pandas.tseries.offsets import CustomBusinessDay
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -40,7 +41,7 @@ from forecast_unc.forecasting.pool.backcast import AskPast
 from forecast_unc.forecasting.pool.pool import Ensemble, Refusal
 from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import Ahead, History
-from forecast_unc.series.times import ClosedDaysWarning, closed_days
+from forecast_unc.series.times import DAYS, ClosedDaysWarning, closed_days
 from forecast_unc.series.values import check_is_series, check_two
 
 _NAMED = 3  # outliers that `choices_` names, and runs
@@ -125,6 +126,10 @@ class Forecaster(Scored, Arguments):
         Regressors act up to so many steps later, too: their earlier values are further inputs.
     upper : float, optional
         Upper bound of the series, 100 for shares in percent: forecasts are censored there.
+    open : hashable, optional
+        Name of a regressor that is 1 where the series is open and 0 where it is closed, as shops on
+        holidays. There y is 0, or missing, and forecasts are 0 for certain; the models learn from
+        open times alone. Days of the week that are always closed are left out before.
 
     Attributes
     ----------
@@ -409,6 +414,8 @@ class Forecaster(Scored, Arguments):
             _at_places(ahead, replace(one, notes=self._beyond(ahead)), places)
             for ahead, one in zip(futures, made, strict=True)
         ]
+        if (all_steps := futures[0].closures) is not None:
+            places = places[all_steps.places]
         both = np.concatenate([places, n + places])
         cors = {pair: cor[np.ix_(both, both)] for pair, cor in cors.items()}
         return Scenarios(dict(zip(exog, forecasts, strict=True)), cors)
@@ -582,6 +589,7 @@ class Forecaster(Scored, Arguments):
             why = f"y has too few values for one of {self.seasonal_period} steps"
         season = f"season of {' and '.join(map(str, periods))} steps" if periods else "no season"
         lines = [Note("season", f"{season}: {why}")]
+        lines += open_named(self.history_)
         lines += self.notes_ + ensemble.bend_named() + ensemble.regressors_named()
         lines += ensemble.noise_named() + ensemble.bands_named()
         bounds, shares = (lower, ensemble.rules.upper), ensemble.at_bounds
@@ -649,7 +657,7 @@ class Forecaster(Scored, Arguments):
         earlier: Ensemble | None = None,
     ) -> Ensemble:
         arguments = self._checked()
-        history = History.checked(y, exog, y_std)
+        history = History.checked(y, exog, y_std).opened(arguments.open)
         check_two(history.y)
         for line in closed_days_named(history):
             warnings.warn(line, ClosedDaysWarning, stacklevel=3)
@@ -729,7 +737,10 @@ def _at_places(ahead: Ahead, prediction: Prediction, places: Positions) -> Forec
     """The forecast of the steps ahead, which have these places."""
     if not np.array_equal(places, np.arange(len(prediction))):
         prediction = prediction.each(places)
-    return forecast_of(ahead.index, prediction)
+    if (all_steps := ahead.closures) is None:
+        return forecast_of(ahead.index, prediction)
+    prediction = prediction.each(all_steps.places).at_zero(all_steps.closed)
+    return forecast_of(all_steps.index, prediction)
 
 
 def summary_lines(model: Forecaster) -> list[Note]:
@@ -820,6 +831,18 @@ def upper_named(history: History) -> list[Note]:
         return []
     remedy = f"if none can be, give upper={top:g}"
     return [Note("highest", f"at {top:g}: {n} values, and none is above", (top,), remedy)]
+
+
+def open_named(history: History) -> list[Note]:
+    """What tells closed times, and the weekdays that are left out, a line if they are told."""
+    if history.opening is None:
+        return []
+    fact = f"closed: 0 for certain where {history.opening.column} is 0"
+    freq = getattr(history.index, "freq", None)
+    if isinstance(freq, CustomBusinessDay):
+        days = zip(DAYS, freq.calendar.weekmask, strict=True)
+        fact += f", as on every {' and '.join(day for day, is_open in days if not is_open)}"
+    return [Note("open", fact)]
 
 
 def closed_days_named(history: History) -> list[Note]:

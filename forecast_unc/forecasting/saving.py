@@ -66,6 +66,7 @@ from forecast_unc.regression.noisy_inputs.noisy_inputs_evidence import Round
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
 from forecast_unc.regression.rvm.rvm import RVMRegressor
 from forecast_unc.series.history import History
+from forecast_unc.series.opening import Opening
 
 FORMAT = 6
 _KIND = "forecast_unc"
@@ -76,7 +77,7 @@ _TAIL = len(_LABEL) + 2 * hashlib.sha256().digest_size
 _CLASSES: tuple[type, ...] = (History, Rules, Averaging, Refusal, Specification, PowerTransform)
 _CLASSES += (Differencing, NoiseChoice, SmoothingSpecification, Smoothing, Nodes)
 _CLASSES += (CountSpecification, Effects, ExogColumns, ExogEffects)
-_CLASSES += (RelativeNoise, Autoregression, SeasonalNoise, Volatility)
+_CLASSES += (Opening, RelativeNoise, Autoregression, SeasonalNoise, Volatility)
 _CLASSES += (GPRegressor, ErrorsInVariablesGP, RVMRegressor, ReducedRankGPRegressor)
 _CLASSES += (LinearRegressor, GaussianProcess, Round, CalendarEffects)
 _CLASSES += (KernelPosterior,)  # of which rows are linearized: a mean alone

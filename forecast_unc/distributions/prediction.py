@@ -77,7 +77,12 @@ class Prediction:
             for one in self.members
         )
         before = None if self.before is None else self.before.at_zero(some)
-        return replace(self, joint=self.joint.at_zero(some), members=members, before=before)
+        return replace(
+            self,
+            joint=self.joint.certain(some, np.zeros(len(self))),
+            members=members,
+            before=before,
+        )
 
     def changed(self, joint: Joint) -> Prediction:
         """That of a calibrated, bounded or rounded joint: itself, if the joint is its own."""
@@ -106,8 +111,7 @@ class Prediction:
     def checked(self, label: Callable[[int], str]) -> Prediction:
         """Itself, if each step has a finite, positive variance; else `Diverged`."""
         joint = self.joint
-        certain = joint.q.lower == joint.q.upper
-        finite, positive = np.isfinite(joint.mean), certain | (joint.cov.diagonal() > 0)
+        finite, positive = np.isfinite(joint.mean), joint.q.certain | (joint.cov.diagonal() > 0)
         if finite.all() and positive.all() and np.isfinite(joint.cov).all():
             return self
         # Up to the diagonal: a step is not to blame for the covariance with a later one.

@@ -360,6 +360,7 @@ class Forecaster(Scored, Arguments):
         exog: Mapping[str, pd.DataFrame],
         steps: int,
         *,
+        exog_cov: None = None,
         propagation: Propagation = "auto",
         random_state: RandomState = None,
     ) -> Scenarios:
@@ -382,6 +383,9 @@ class Forecaster(Scored, Arguments):
             Regressors at the forecast times by the name of the scenario, one or more.
         steps : int
             Steps ahead, from 1.
+        exog_cov : None
+            Refused: regressors are taken as known. Errors that all scenarios have alike, as of a
+            weather forecast, change no difference of linear effects.
         propagation, random_state
             As for `forecast`; all scenarios have one seed.
 
@@ -404,6 +408,10 @@ class Forecaster(Scored, Arguments):
         ensemble = self._ensemble()
         steps = _checks.check_steps(steps)
         _checks.check_choice("propagation", propagation, PROPAGATIONS)
+        if exog_cov is not None:
+            must, remedy = "be None for scenarios", "For the width of each use `forecast`; errors "
+            remedy += "that all have alike change no difference of linear effects."
+            raise refusal("exog_cov", must, type(exog_cov).__name__, remedy)
         futures = check_scenarios(exog, self.history_, steps)
         local = [ahead.by_clock(ensemble.history) for ahead in futures]
         places, n = local[0][1], len(local[0][0].index)

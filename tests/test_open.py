@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Forecaster, LinearRegressor, backtest, load_model
+from forecast_unc import Combination, Forecaster, LinearRegressor, backtest, load_model
 from forecast_unc.cli import main
 from forecast_unc.errors import InvalidArgument
 
@@ -71,6 +71,40 @@ def test_weekdays_that_are_always_closed_are_left_out(rng):
     assert list(fitted.effects().index) == ["promotion"]
 
 
+def test_hours_that_are_always_closed_are_left_out(rng):
+    index = pd.date_range("2024-01-01", periods=24 * 20, freq="h")
+    opened = (index.hour >= 8) & (index.hour < 18) & (index.day_of_week < 6)
+    opened &= rng.random(len(index)) > 0.02
+    y = pd.Series(np.where(opened, 40.0 + index.hour + rng.standard_normal(len(index)), 0.0), index)
+    exog, n = pd.DataFrame({"open": opened * 1}, index), 24 * 18 + 20  # to 20 o'clock
+    fitted = model(calendar="profile", seasonal_period=10).fit(y[:n], exog[:n])
+    assert fitted.history_.index.freq.kwds["weekmask"] == "Mon Tue Wed Thu Fri Sat"
+    assert any(line.kind == "open" and "08:00 to 18:00" in line for line in fitted.choices_)
+    for at, ahead in (
+        (n, fitted.forecast(20, exog[n : n + 20])),
+        (n + 3, fitted.apply(y[: n + 3], exog[: n + 3]).forecast(17, exog[n + 3 : n + 20])),
+        (n + 15, fitted.update(y[n : n + 15], exog[n : n + 15]).forecast(5, exog[n + 15 : n + 20])),
+    ):
+        assert ahead.index.equals(index[at : n + 20])
+        assert (ahead.mean[~opened[at : n + 20]] == 0.0).all()
+        some = opened[at : n + 20]
+        assert (ahead.mean[some] - 40.0 - ahead.index.hour[some]).abs().max() < 1.0
+
+
+def test_closed_steps_in_cards_checks_and_averages(rng):
+    y, exog = shop(rng)
+    closed = exog["open"][N:] == 0
+    both = Combination([model(), model(differences=1)]).fit(y[:N], exog[:N])
+    ahead = both.forecast(STEPS, exog[N:])
+    assert (ahead.mean[closed] == 0.0).all()
+    assert (ahead.std[closed] == 0.0).all()
+    assert (ahead.std[~closed] > 1.0).all()
+    ahead = both.forecasters_[0].forecast(STEPS, exog[N:])
+    assert "Forecast" in ahead._repr_html_()
+    steps = ahead.check(n_samples=100, random_state=0).frame.index
+    assert len(steps) == (~closed).sum() + 1  # and the sum
+
+
 def test_values_of_closed_times_are_as_good_as_missing(rng):
     y, exog = shop(rng, sundays=False)
     means = [model().fit(one[:N], exog[:N]).forecast(STEPS, exog[N:]).mean
@@ -80,7 +114,7 @@ def test_values_of_closed_times_are_as_good_as_missing(rng):
 
 def test_open_steps_have_the_widths_of_a_series_that_never_closes():
     inside, width = [], []
-    for seed in range(25):
+    for seed in range(16):
         y, exog = shop(np.random.default_rng(seed), 240 + STEPS, seed % 2 == 0)
         ahead = model().fit(y[:240], exog[:240]).forecast(STEPS, exog[240:])
         interval, some = ahead.interval(0.9), exog["open"][240:] == 1
@@ -90,8 +124,8 @@ def test_open_steps_have_the_widths_of_a_series_that_never_closes():
         inside += covered[some].tolist()
         width.append((interval["upper"] - interval["lower"])[some][-3:].mean())
     # of AR(1): 2 * 1.645 std / sqrt(1 - .6^2); correlated errors, four standard errors
-    assert np.mean(inside) == pytest.approx(0.9, abs=0.04)
-    assert np.mean(width) == pytest.approx(3.29 * 2.0 / 0.8, rel=0.06)
+    assert np.mean(inside) == pytest.approx(0.9, abs=0.05)
+    assert np.mean(width) == pytest.approx(3.29 * 2.0 / 0.8, rel=0.08)
 
 
 def test_every_way_onwards(rng, tmp_path):

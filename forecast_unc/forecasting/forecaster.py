@@ -7,11 +7,11 @@ import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from pandas.tseries.offsets import CustomBusinessDay
+from pandas.tseries.offsets import CustomBusinessDay, CustomBusinessHour
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -129,7 +129,7 @@ class Forecaster(Scored, Arguments):
     open : hashable, optional
         Name of a regressor that is 1 where the series is open and 0 where it is closed, as shops on
         holidays. There y is 0, or missing, and forecasts are 0 for certain; the models learn from
-        open times alone. Days of the week that are always closed are left out before.
+        open times alone. Weekdays, or hours, that are always closed are left out before.
 
     Attributes
     ----------
@@ -850,6 +850,9 @@ def open_named(history: History) -> list[Note]:
     if isinstance(freq, CustomBusinessDay):
         days = zip(DAYS, freq.calendar.weekmask, strict=True)
         fact += f", as on every {' and '.join(day for day, is_open in days if not is_open)}"
+    elif isinstance(freq, CustomBusinessHour):
+        hours: Any = freq
+        fact += f", as always but from {hours.start[0]:%H:%M} to {hours.end[0]:%H:%M}"
     return [Note("open", fact)]
 
 
@@ -857,7 +860,7 @@ def closed_days_named(history: History) -> list[Note]:
     """The weekdays on which a daily series has no value, a line if there are any."""
     index, known = history.index, ~np.isnan(history.given)
     closed, mask = closed_days(index[known], getattr(index, "freq", None), len(index))
-    if not closed:
+    if not closed or history.opening is not None:
         return []
     by = f"y.dropna().asfreq(pd.offsets.CustomBusinessDay(weekmask={mask!r}))"
     fact = f"closed: no value on any {' or '.join(closed)}"

@@ -22,7 +22,7 @@ from forecast_unc.series.opening import (
     check_on_grid,
     check_zeros,
     is_open,
-    on_days,
+    on_grid_of,
     open_grid,
     place_of,
 )
@@ -213,7 +213,7 @@ class History:
         if (told := self.opening) is not None:
             open_ = is_open(told.column, other.exog[:, told.at], other.index)
             check_zeros(told.column, other.y, open_, other.index, "y")
-            grid = on_days(other.index, times.spacing(self.index))
+            grid = on_grid_of(other.index, times.spacing(self.index))
             other = other._on(grid, replace(told, last=other.index[-1:]), open_)
         if times.spacing(self.index) != times.spacing(other.index):
             must = f"have the frequency of the fit, {_named(self.index)}"
@@ -240,7 +240,7 @@ class History:
             check_zeros(told.column, values, open_, series.index, "y_new")
             told = replace(told, last=series.index[-1:])
             new = History(values, stds, series.index, regressors, self.given_columns, None, values)
-            new = new._on(on_days(series.index, times.spacing(self.index)), told, open_)
+            new = new._on(on_grid_of(series.index, times.spacing(self.index)), told, open_)
             values, stds, regressors = new.y, new.stds, new.exog
         return replace(
             self,

@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from pandas.tseries.offsets import CustomBusinessDay
+from pandas.tseries.offsets import CustomBusinessDay, CustomBusinessHour, Hour
 
 from forecast_unc._checks import first_true, refusal
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.series import times
+
+_LEAST_HOURS = 14 * 24  # in which hours that were always closed are left out
+_LEAST_OPEN = 0.8  # of the other hours
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,21 +65,40 @@ def check_zeros(column: Hashable, y: Array, opened: Flags, index: pd.Index[Any],
 
 
 def open_grid(index: pd.Index[Any], opened: Flags) -> pd.Index[Any]:
-    """The times without weekdays that are always closed, with their frequency."""
+    """The times without weekdays, or hours of the day, that are always closed."""
     freq = getattr(index, "freq", None)
     if not isinstance(index, pd.DatetimeIndex):
         return index
+    if freq == Hour() and index.tz is None and len(index) >= _LEAST_HOURS and opened.any():
+        days = [
+            day for i, day in enumerate(times.WEEKDAYS) if (index[opened].day_of_week == i).any()
+        ]
+        first, last = index[opened].hour.min(), index[opened].hour.max()
+        ends = {"start": f"{first:02}:00", "end": f"{(last + 1) % 24:02}:00"}
+        words: Any = {"weekmask": " ".join(days), **ends}
+        hours = CustomBusinessHour(**words)
+        is_regular = opened[_holds(hours, index)].mean() >= _LEAST_OPEN
+        return on_grid_of(index, hours) if is_regular and last - first < 23 else index
     closed, mask = times.closed_days(index[opened], freq, len(index))
-    return on_days(index, CustomBusinessDay(weekmask=mask)) if closed else index
+    return on_grid_of(index, CustomBusinessDay(weekmask=mask)) if closed else index
 
 
-def on_days(index: pd.Index[Any], freq: Any) -> pd.Index[Any]:
-    """The times of an index at a frequency of open days; all, if it is their own."""
-    if freq == getattr(index, "freq", None) or not isinstance(freq, CustomBusinessDay):
+def _holds(freq: Any, index: pd.DatetimeIndex) -> Flags:
+    """Which times are of weekdays, and hours, of a frequency without holidays."""
+    days = np.asarray(freq.calendar.weekmask)[index.day_of_week]
+    if isinstance(freq, CustomBusinessDay):
+        return np.asarray(days)
+    start, end = freq.start[0].hour, freq.end[0].hour or 24
+    return np.asarray(days & (index.hour >= start) & (index.hour < end))
+
+
+def on_grid_of(index: pd.Index[Any], freq: Any) -> pd.Index[Any]:
+    """The times of an index at a frequency of open days or hours; all, if it is their own."""
+    own = freq == getattr(index, "freq", None)
+    if own or not isinstance(freq, CustomBusinessDay | CustomBusinessHour):
         return index
     assert isinstance(index, pd.DatetimeIndex)
-    some = index[[freq.is_on_offset(time) for time in index]]
-    return pd.DatetimeIndex(some, freq=freq)
+    return pd.DatetimeIndex(index[_holds(freq, index)], freq=freq)
 
 
 def check_on_grid(
@@ -86,6 +108,6 @@ def check_on_grid(
     at: Positions = np.asarray(grid.get_indexer(index), dtype=np.intp)
     if (first := first_true(opened & (at < 0))) is not None:
         time = times.format_time(index, first)
-        must = f"have {column!r} 0 on weekdays that were always closed"
+        must = f"have {column!r} 0 on weekdays and at hours that were always closed"
         raise refusal(name, must, f"1 at {time}", "Nothing is known of an open one.")
     return at

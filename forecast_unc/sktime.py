@@ -204,8 +204,8 @@ class _SktimeForecaster(BaseForecaster):
 class GPForecaster(_SktimeForecaster):
     """Gaussian processes on lagged values, iterated with their uncertainty.
 
-    Parameters are those of `Forecaster` but ``exog_lags`` and ``upper``; the fitted one is
-    ``forecaster_``. The regressor is ``GPRegressor()`` by default.
+    Parameters are those of `Forecaster` but ``exog_lags``, ``open`` and ``upper``; the fitted one
+    is ``forecaster_``. The regressor is ``GPRegressor()`` by default.
 
     Examples
     --------

@@ -8,9 +8,9 @@ import pytest
 import statsmodels.api as sm
 from sklearn.base import clone
 
-from forecast_unc import Forecaster, load_model
+from forecast_unc import Forecaster, LinearRegressor, load_model
 from forecast_unc.forecasting.models.effects import CalendarEffects
-from forecast_unc.series.calendar import _feasts, effect_inputs, effects_apart
+from forecast_unc.series.calendar import MOVABLE, _feasts, effect_inputs, effects_apart
 
 # Known by heart or from an almanac, not from the package
 KNOWN = {
@@ -322,3 +322,51 @@ def test_inputs_and_effects_apart():
     assert effects_apart("easter") == ("auto", ("easter",))
     both = effects_apart(["month", "holidays:US", "holidays:DE", "holidays:US"])
     assert both == (("month",), ("holidays:US", "holidays:DE"))
+
+
+# Feasts that move by weeks
+
+
+def test_a_date_of_the_moon_that_is_estimated_is_the_holiday(package):
+    """In the years to come the package says "(estimated)" behind the name."""
+    for word in ("holidays:BN", "holidays:TR"):
+        past, future = (
+            effect_inputs(pd.date_range(f"{year}-01-01", periods=365), (word,))
+            for year in (2024, 2028)
+        )
+        eid = {name for kind, name in past if "Eid al-Fitr" in name and kind == word}
+        assert eid & {name for _, name in future}
+        assert not any("estimated" in name for _, name in future)
+
+
+def test_weeks_of_ramadan_and_of_the_lunar_new_year(package):
+    days = pd.date_range("2021-12-25", "2024-06-30", freq="D")
+    found = {name: days[c > 0] for (_, name), c in effect_inputs(days, MOVABLE).items()}
+    assert list(found["week 1 of Ramadan"][[0, 6, 7, 14]].strftime("%F")) == [
+        "2022-04-03", "2022-04-09", "2023-03-23", "2024-03-12"]  # fmt: skip
+    assert found["week +0 of Lunar New Year"][0] == pd.Timestamp("2022-02-01")
+    assert found["week -3 of Lunar New Year"][0] == pd.Timestamp("2022-01-11")
+    assert len(found["week +2 of Lunar New Year"]) == 21
+    weeks = pd.date_range("2024-01-07", periods=30, freq="W")
+    counts = effect_inputs(weeks, ("lunar_new_year",))
+    assert list(counts["lunar_new_year", "week +0 of Lunar New Year"][4:7]) == [0, 2, 5]
+    months = effect_inputs(pd.period_range("2024-01", periods=6, freq="M"), ("ramadan",))
+    assert months["ramadan", "last days of Ramadan"][3] == 9
+
+
+def test_ramadan_is_forecast_in_its_weeks(package, rng):
+    """A fifth of the sales is missing in Ramadan, two fifths more are sold in the week of Eid."""
+    index = pd.date_range("2021-01-01", "2024-12-31", freq="D")
+    weeks = {name: column for (_, name), column in effect_inputs(index, ("ramadan",)).items()}
+    truth = 100 - 20 * sum(c for name, c in weeks.items() if "of Ramadan" in name)
+    truth = truth + 40 * weeks["week of Eid al-Fitr"] + 5 * (index.day_of_week > 4)
+    y = pd.Series(truth + 3 * rng.standard_normal(len(index)), index)
+    cut = index.get_loc("2024-03-09")
+    model = Forecaster(
+        LinearRegressor(), lags=2, calendar=("profile", "ramadan"), seasonal_period=7
+    )
+    ahead = model.fit(y[:cut]).forecast(48)
+    assert (ahead.mean - truth[cut : cut + 48]).abs().mean() < 1.5
+    interval, actual = ahead.interval(0.9), y[cut : cut + 48]
+    inside = (actual > interval["lower"]) & (actual < interval["upper"])
+    assert 0.78 < inside.mean() < 0.98

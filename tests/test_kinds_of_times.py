@@ -7,14 +7,16 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Forecaster, forecast_panel
+from forecast_unc import Forecaster, forecast_panel, load_model
 from forecast_unc.errors import InvalidArgument
 from forecast_unc.regression.linear import LinearRegressor
+from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.times import (
     AS_NUMBERS,
     DaysOfMonthsError,
     UnevenTimesError,
     epoch_unit,
+    fiscal_months,
     foreign_months,
 )
 from forecast_unc.series.values import check_is_series
@@ -138,12 +140,12 @@ EVERY = np.arange(N)
 MONTHLY = pd.date_range("2020-01-01", periods=N, freq="MS")
 FIFTEENTH = later(MONTHLY, EVERY >= 0, days=14)
 UNEVEN = {
-    "the 15th": (FIFTEENTH, "M"),
+    "a day near the 15th": (later(FIFTEENTH, EVERY % 3 == 1, days=1), "M"),
     "the 30th": (later(later(MONTHLY, EVERY >= 0, days=27), MONTHLY.month != 2, days=2), "M"),
     "a trading day": (later(pd.date_range("2020-01-01", periods=N, freq="BMS"), EVERY == 4,
                             days=1), "M"),
     "a month missing": (FIFTEENTH.delete(9), "M"),
-    "quarters": (pd.date_range("2010-01-01", periods=N, freq="QS") + pd.Timedelta(days=19), "Q"),
+    "quarters": (pd.date_range("2010-01-01", periods=N, freq="QS") + pd.Timedelta(days=49), "Q"),
     "years": (pd.date_range("1980-01-01", periods=N, freq="YS") + pd.Timedelta(days=99), "Y"),
     "weeks": (later(pd.date_range("2020-01-01", periods=N, freq="W-WED"), EVERY % 9 == 2,
                     days=1), "W"),
@@ -168,6 +170,42 @@ def test_times_in_periods_of_their_own_name_to_period():
                 MODEL, 2,
             )  # fmt: skip
             assert f"frame['ds'].dt.to_period(\"{freq}\")" in error.remedy
+
+
+@pytest.mark.parametrize(("months", "season"), [(1, (12,)), (3, (4,)), (12, ())])
+def test_one_day_of_the_month_is_a_frequency(months, season, tmp_path):
+    """As if dated by the first days of months."""
+    first = pd.date_range("1990-01-01", periods=N, freq=f"{months}MS")
+    later_days = pd.DatetimeIndex(later(first, EVERY >= 0, days=14), freq=None)
+    wave = VALUES + 9 * np.sin(2 * np.pi * EVERY * months / 12)
+    fitted = [Forecaster(LinearRegressor(), lags=2).fit(pd.Series(wave, index))
+              for index in (first, later_days)]  # fmt: skip
+    ahead, other = (model.forecast(3) for model in fitted)
+    assert seasonal_periods(other.index) == season
+    assert (other.index == ahead.index + pd.Timedelta(days=14)).all()
+    assert np.array_equal(other.cov, ahead.cov)
+    fitted[1].save(tmp_path / "m")
+    assert load_model(tmp_path / "m").forecast(3).index.equals(other.index)
+
+
+def test_months_of_weeks_have_the_name_of_their_middle():
+    """The calendar of the National Retail Federation: years end near the end of January."""
+    year = pd.offsets.FY5253(startingMonth=1, weekday=5, variation="nearest")
+    weeks = [48, 43, 39, 35, 30, 26, 22, 17, 13, 9, 4, 0]  # 4-5-4, and 53 weeks to 2018-02-03
+    ends = pd.DatetimeIndex([end - pd.Timedelta(weeks=week)
+                             for end in pd.date_range("2017-01-01", periods=4, freq=year)
+                             for week in weeks])  # fmt: skip
+    months = pd.period_range("2016-02", periods=48, freq="M")
+    for days in (0, 2):  # the last days; first days of later months, Mondays
+        index = ends + pd.Timedelta(days=days)
+        error = refusal_of(MODEL.fit, pd.Series(np.arange(48.0), index))
+        assert error.freq == "fiscal"
+        named = eval(error.periods("index"))
+        assert (named == months + days // 2).all()
+        assert (fiscal_months(index) == named).all()
+        frame = pd.DataFrame({"unique_id": 1, "ds": index, "y": np.arange(48.0)})
+        code = refusal_of(forecast_panel, frame, MODEL, 2).remedy.split(" = ")[1]
+        assert (eval(code.rstrip(".")) == named).all()
 
 
 def test_times_at_random_have_no_periods(rng):

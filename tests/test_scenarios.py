@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Forecaster, LinearRegressor
+from forecast_unc import Combination, Forecaster, LinearRegressor
 from forecast_unc.errors import ArgumentError, InvalidArgument
 from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.forecasting.horizon.futures import shared_innovations
@@ -145,7 +145,10 @@ def test_where_futures_are_the_same_the_difference_is_0(scenarios):
     late, none = scenarios["late"] - scenarios["base"], scenarios.difference("same", "base")
     assert (none.mean == 0.0).all()
     assert (none.interval(0.95) == 0.0).all(axis=None)
-    assert none.aggregate("sum").interval(0.95).abs().max(axis=None) < 1e-4
+    assert (none.std == 0.0).all()
+    total = none.aggregate("sum")
+    assert (total.std.iloc[0], *total.interval(0.95).iloc[0]) == (0.0, 0.0, 0.0)
+    assert (late.std[:3] == 0.0).all()
     assert (late[:3].interval(0.95) == 0.0).all(axis=None)
     assert (late[:3].prob(lower=0.0) < 1e-6).all()
     assert (late[3:].std > 0.01).all()
@@ -288,3 +291,14 @@ def test_the_picture_has_one_legend_of_all(linear, futures, data):
     labels = ax.get_legend_handles_labels()[1]
     assert labels.count("history") == 1
     assert [name for name in labels if name in scenarios] == list(scenarios)
+
+
+def test_what_has_no_scenarios_says_what_to_do(linear, data, futures):
+    y, exog = data
+    both = Combination([Forecaster(LinearRegressor(), lags=1)]).fit(y, exog[:N])
+    with pytest.raises(InvalidArgument) as error:
+        both.scenarios(futures, H)
+    assert error.value.argument == "scenarios"
+    with pytest.raises(InvalidArgument) as error:
+        linear.scenarios(futures, H, exog_cov=np.eye(H))
+    assert error.value.argument == "exog_cov"

@@ -377,7 +377,7 @@ def _read(options: Any) -> tuple[Forecaster | Combination, pd.Series[float], pd.
         return of.make_forecaster(options), *reading.read_series(options)
     model = load_model(options.load)
     history = model.history_ if isinstance(model, Forecaster) else None
-    columns = [] if history is None else list(map(str, history.columns))
+    columns = [] if history is None else list(map(str, history.given_columns))
     if columns and not options.exog:
         named = " ".join(f"--exog {shlex.quote(name)}" for name in columns)
         remedy = f"Pass {named} --exog-future FILE, which holds them at the steps ahead."
@@ -398,15 +398,13 @@ def _continued(
     why = "a Combination holds no series of its own"
     if isinstance(model, Forecaster):
         history, n = model.history_, len(y)
-        history.alike(y, exog)  # raises where the times cannot be compared
-        end, n_new = times.format_time(history.index, -1), int((y.index > history.index[-1]).sum())
-        place = history.index.get_indexer(y.index)  # -1: not a time of the model's series
-        same = np.isclose(y, history.given[place], rtol=1e-12, atol=0.0, equal_nan=True)
+        other = history.alike(y, exog)  # raises where the times cannot be compared
+        end, n_new = times.format_time(history.last, -1), int((y.index > history.last[-1]).sum())
+        place = history.index.get_indexer(other.index)  # -1: not a time of the model's series
+        same = np.isclose(other.y, history.given[place], rtol=1e-12, atol=0.0, equal_nan=True)
         if (at := first_true(~same & (place >= 0))) is not None:
-            why = f"it was fitted on other values, first at {times.format_time(y.index, at)}"
-        elif (
-            y.index[-1] < history.index[-1] or y.index[0] > times.future_index(history.index, 1)[0]
-        ):
+            why = f"it was fitted on other values, first at {times.format_time(other.index, at)}"
+        elif y.index[-1] < history.last[-1] or y.index[0] > times.future_index(history.last, 1)[0]:
             first, last = (times.format_time(y.index, at) for at in (0, -1))
             why = f"data run from {first} to {last}, its series to {end}"
         else:

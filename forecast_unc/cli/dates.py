@@ -23,6 +23,7 @@ from forecast_unc.series.times import (
     dekads,
     dekads_end,
     epoch_unit,
+    fiscal_months,
     foreign_months,
     format_time,
 )
@@ -446,11 +447,13 @@ def converted(
         ends = getattr(options, "dekads_end", None)  # as in data, of fewer times ahead
         options.dekads_end = dekads_end(times) if ends is None else ends
         return dekads(times, options.dekads_end)
+    if options.to_period == "fiscal":
+        return fiscal_months(times)
     try:
         periods: pd.PeriodIndex = times.tz_localize(None).to_period(options.to_period)
     except ValueError as error:
-        remedy = "M is for months, Q quarters, Y years, W weeks, D days, h hours, and dekad thirds "
-        remedy += "of months."
+        remedy = "M is for months, Q quarters, Y years, W weeks, D days, h hours, dekad thirds of "
+        remedy += "months, and fiscal months of four or five weeks."
         got = repr(options.to_period)
         raise refusal("--to-period", "be a period of pandas", got, remedy) from error
     return periods

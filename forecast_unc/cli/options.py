@@ -27,7 +27,7 @@ from forecast_unc.regression.gp import GPRegressor
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
 from forecast_unc.regression.rvm.rvm import RVMRegressor
-from forecast_unc.series.calendar import EFFECTS, HOLIDAYS, NAMES, is_effect
+from forecast_unc.series.calendar import EFFECTS, HOLIDAYS, MOVABLE, NAMES, is_effect
 
 _REGRESSORS = {
     "gp": GPRegressor,
@@ -169,8 +169,9 @@ DATA: list[click.Parameter] = [
             "--to-period",
             "PERIOD",
             "take each time as the month (M) that it lies in, quarter (Q), year (Y), week (W), day "
-            "(D) or hour (h), such as months that are dated by their 15th; dekad numbers thirds of "
-            "months, 36 a year",
+            "(D) or hour (h), such as months that are dated by their 30th; dekad numbers thirds of "
+            "months, 36 a year; fiscal is for months of four or five weeks (4-4-5), dated by their "
+            "last day, or by their first, a Monday",
         ),
         Option("--sort", "", "sort the rows by time, such as newest first", is_flag=True),
         Option(
@@ -289,6 +290,11 @@ MODEL = _under(
         type=float,
     ),
     Option(
+        "--open",
+        "COLUMN",
+        "column of --exog that is 1 where open and 0 where closed: there y is 0 for certain",
+    ),
+    Option(
         "--outliers",
         "KIND",
         "mask (treat gross outliers as missing, and name them) or keep",
@@ -305,9 +311,9 @@ MODEL = _under(
         "--calendar",
         "PART",
         f"input from the date: none, {', '.join(NAMES)}; or an effect that is estimated first and "
-        f"taken out of the series: {', '.join(EFFECTS)} (monthly series), {HOLIDAYS}DE (of a "
-        "country, or a part of it, DE-BY)",
-        type=_Calendar(["none", *NAMES, *EFFECTS]),
+        f"taken out of the series: {', '.join(EFFECTS)} (monthly series), {', '.join(MOVABLE)} "
+        f"(weeks of it and around it), {HOLIDAYS}DE (of a country, or a part of it, DE-BY)",
+        type=_Calendar(["none", *NAMES, *EFFECTS, *MOVABLE]),
         multiple=True,
     ),
     Option(
@@ -487,7 +493,7 @@ def make_forecaster(options: Any) -> Forecaster:
     seed = 0 if options.seed is None else options.seed
     check_whole("--seed", seed, 0, "Any such number will do.")
     arguments: dict[str, Any] = {"random_state": seed}
-    names = ("lags", "differences", "lower", "upper", "outliers", "max_train", "transform")
+    names = ("lags", "differences", "lower", "upper", "outliers", "max_train", "transform", "open")
     values = {name: vars(options)[name] for name in names} | {"seasonal_period": options.period}
     for name, value in values.items():
         if _is_given(value):

@@ -41,6 +41,7 @@ def share_roots(members: Sequence[Joint], weights: Array) -> Array:
     h = weights.shape[1]
     stds = np.array([np.pad(member.std, (0, h - len(member))) for member in members])
     stds = np.where(weights > 0, stds, 0.0)
+    stds = np.where(stds.any(axis=0), stds, weights > 0)  # a step that is certain
     # Of each step's largest: the squares of tiny and of huge stds are no floats.
     roots = np.sqrt(weights) * (stds / stds.max(axis=0))
     return np.asarray(roots / np.sqrt((roots**2).sum(axis=0)))

@@ -110,8 +110,12 @@ class Check:
 def check(
     prediction: Prediction, labels: Sequence[str], n_samples: int, seed: int | None
 ) -> tuple[Check, Joint]:
-    """Check before any calibration, and the joint with the moments of the sample paths."""
+    """Check of the uncertain steps before any calibration, and the joint with moments of paths."""
     prediction = prediction.uncalibrated()
+    uncertain = np.flatnonzero(~prediction.joint.q.certain)
+    if 0 < len(uncertain) < len(prediction):
+        labels = [labels[i] for i in uncertain.tolist()]
+        prediction = prediction.each(uncertain)
     names = prediction.propagations or ("exact",)
     kind = next((name for name in ("monte_carlo", "mixture") if name in names), names[0])
     members = prediction.members

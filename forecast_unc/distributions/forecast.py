@@ -572,7 +572,8 @@ class Forecast:
             must = "give a mean and a variance that fit a float"
             got = f"a variance of {cov[at, at]:g} at {format_time(labels, at)}"
             raise refusal("how", must, got, "Divide the series by a constant.")
-        _checks.check_positive(cov, lambda i: format_time(labels, i))
+        uncertain = (matrix != 0.0) @ ~self._joint.q.certain
+        _checks.check_positive(cov + np.diag(uncertain == 0), lambda i: format_time(labels, i))
         made = self._prediction.combined(matrix)
         return self._of(labels, replace(made, aggregated=self._aggregated(how, freq)))
 

@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
 from forecast_unc._checks import RandomState
@@ -140,11 +141,12 @@ class Joint:
         scores = None if self.scores is None else np.sign(factor) * self.scores[at]
         return Joint(q, self.cor[block], mean, cov, **carried, scores=scores)
 
-    def carried(self, matrix: Array, shift: float = 0.0) -> dict[str, Any]:
-        """Parts and paths of y, mapped to ``matrix @ y + shift``."""
+    def carried(self, matrix: Array, shift: ArrayLike = 0.0) -> dict[str, Any]:
+        """Parts and paths of y, mapped to ``matrix @ y + shift``, one shift or (h,)."""
+        shift = np.asarray(shift)
         return {
             "parts": None if self.parts is None else partial(mapped_parts, self.parts, matrix),
-            "paths": None if self.paths is None else matrix @ self.paths + shift,
+            "paths": None if self.paths is None else matrix @ self.paths + shift[..., None],
             "draw": None if self.draw is None else partial(_mapped, self.draw, matrix, shift),
         }
 
@@ -212,6 +214,18 @@ class Joint:
         q = self.q.affine_latent(factor, shift)
         return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths, self.scores)
 
+    def certain(self, some: Flags, values: Array) -> Joint:
+        """Some steps (h,) certain to have values (h,), as none or as the same of two futures."""
+        if not some.any():
+            return self
+        shift, kept = np.where(some, values, 0.0), np.where(some, 0.0, 1.0)
+        lower, upper = (np.where(some, values, end) for end in (self.q.lower, self.q.upper))
+        both = np.outer(kept, kept)
+        cor = self.cor * both + np.diag(1.0 - kept)
+        carried = self.carried(np.diag(kept), shift)
+        q, mean = replace(self.q, lower=lower, upper=upper), kept * self.mean + shift
+        return replace(self, q=q, cor=cor, mean=mean, cov=self.cov * both, **carried)
+
     def whole(self) -> Joint:
         """Each value rounded to the nearest whole number; see `Forecast.whole`."""
         q = self.q.rounded()
@@ -240,7 +254,7 @@ def _standardized(paths: Array) -> Array:
     return np.asarray(apart / np.where(std > 0.0, std, 1.0))
 
 
-def _mapped(draw: Draw, matrix: Array, shift: float, n: int, random_state: RandomState) -> Array:
+def _mapped(draw: Draw, matrix: Array, shift: Array, n: int, random_state: RandomState) -> Array:
     return np.asarray(draw(n, random_state) @ matrix.T + shift)
 
 

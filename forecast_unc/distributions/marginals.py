@@ -117,6 +117,11 @@ class Marginals:
         return np.asarray(level & (self.normal_std > 0.0) & (self.dof is None))
 
     @property
+    def certain(self) -> Flags:
+        """Which steps have one value alone, (h,), between bounds that are the same."""
+        return np.asarray(self.lower == self.upper)
+
+    @property
     def is_normal(self) -> bool:
         """Whether every step is normal."""
         bounded = np.isfinite([self.lower, self.upper]).any() or self.grid is not None

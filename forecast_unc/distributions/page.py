@@ -123,7 +123,8 @@ def _ahead(forecast: Explained, history: pd.Series[float] | None = None) -> dict
     for level in levels:
         columns |= first.interval(level).add_suffix(f" {100 * level:g} %")
     frame = pd.DataFrame(columns, index=first.index)
-    decimals = int(1 - np.floor(np.log10(first.std.min())))  # two digits of the least std
+    least = first.std[first.std > 0].min() if first.std.any() else 1.0
+    decimals = int(1 - np.floor(np.log10(least)))  # two digits of the least std
     if -10 < decimals < 9:
         frame = frame.map(lambda value: f"{value:.{max(decimals, 0)}f}")
     frame.insert(0, "time", first.index)

@@ -70,6 +70,20 @@ class Prediction:
         joint = self.joint.each(at, factor, shift)
         return replace(self, joint=joint, members=members, before=before)
 
+    def at_zero(self, some: Flags) -> Prediction:
+        """The prediction, and that of each member, with some steps (h,) certain to be 0."""
+        members = tuple(
+            one._replace(prediction=one.prediction.at_zero(some[: len(one.prediction)]))
+            for one in self.members
+        )
+        before = None if self.before is None else self.before.at_zero(some)
+        return replace(
+            self,
+            joint=self.joint.certain(some, np.zeros(len(self))),
+            members=members,
+            before=before,
+        )
+
     def changed(self, joint: Joint) -> Prediction:
         """That of a calibrated, bounded or rounded joint: itself, if the joint is its own."""
         if joint is self.joint:
@@ -97,7 +111,7 @@ class Prediction:
     def checked(self, label: Callable[[int], str]) -> Prediction:
         """Itself, if each step has a finite, positive variance; else `Diverged`."""
         joint = self.joint
-        finite, positive = np.isfinite(joint.mean), joint.cov.diagonal() > 0
+        finite, positive = np.isfinite(joint.mean), joint.q.certain | (joint.cov.diagonal() > 0)
         if finite.all() and positive.all() and np.isfinite(joint.cov).all():
             return self
         # Up to the diagonal: a step is not to blame for the covariance with a later one.

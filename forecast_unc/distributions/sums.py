@@ -49,11 +49,8 @@ def difference(first: Joint, second: Joint, cor: Array, factors: Array) -> Joint
     found = linear(Joint.of(q, apart * cor), matrix)
     mean = matrix @ np.concatenate([first.mean, second.mean])
     size = matrix**2 @ np.concatenate([first.cov.diagonal(), second.cov.diagonal()])
-    cov, known = found.cov, found.cov.diagonal() <= _KNOWN * size
-    if known.any():
-        low, high = np.where(known, mean, -np.inf), np.full(h, np.inf)
-        found = found.censored(low, high).at_lower(known)
-    return replace(found, mean=mean, cov=cov)
+    found, known = replace(found, mean=mean), found.cov.diagonal() <= _KNOWN * size
+    return found.certain(known, mean)
 
 
 def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Literal, NoReturn, Self
 
 import numpy as np
 import pandas as pd
@@ -184,6 +184,12 @@ class Combination(Scored):
             can_look_ahead=not given,
         )
         return forecast_of(max(times, key=len), averaged.prediction)
+
+    def scenarios(self, exog: Any, steps: int, **options: Any) -> NoReturn:
+        """Refuse: members have no correlations across scenarios. See `Forecaster.scenarios`."""
+        remedy = "Ask a member, model.forecasters_[0].scenarios(exog, steps), or a Forecaster(), "
+        remedy += "which averages models of its own."
+        raise refusal("scenarios", "be of a Forecaster", "a Combination", remedy, TypeError)
 
     @property
     def history_(self) -> History:

@@ -7,10 +7,11 @@ import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from pandas.tseries.offsets import CustomBusinessDay, CustomBusinessHour
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -40,7 +41,7 @@ from forecast_unc.forecasting.pool.backcast import AskPast
 from forecast_unc.forecasting.pool.pool import Ensemble, Refusal
 from forecast_unc.series.calendar import seasonal_periods
 from forecast_unc.series.history import Ahead, History
-from forecast_unc.series.times import ClosedDaysWarning, closed_days
+from forecast_unc.series.times import DAYS, ClosedDaysWarning, closed_days
 from forecast_unc.series.values import check_is_series, check_two
 
 _NAMED = 3  # outliers that `choices_` names, and runs
@@ -100,7 +101,8 @@ class Forecaster(Scored, Arguments):
         they change with the steps, and holidays as a DatetimeIndex. Or effects that are learned and
         taken out before any model, beside what is chosen or given: "holidays:DE" or another country
         or a part of one, "holidays:DE-BY" (extra ``holidays``), for each feast and the days before
-        and after it; for months, quarters and years "trading_days" and "easter".
+        and after it; "ramadan" and "lunar_new_year", for the weeks of it and around it (the same
+        extra); for months, quarters and years "trading_days" and "easter".
     max_train : int, optional
         Learn from the last rows only. None takes all: up to 2000 exactly, at a cost that grows with
         their cube, and more by reduced rank. With ``lags="auto"`` it takes the last 800 or fewer,
@@ -124,6 +126,10 @@ class Forecaster(Scored, Arguments):
         Regressors act up to so many steps later, too: their earlier values are further inputs.
     upper : float, optional
         Upper bound of the series, 100 for shares in percent: forecasts are censored there.
+    open : hashable, optional
+        Name of a regressor that is 1 where the series is open and 0 where it is closed, as shops on
+        holidays. There y is 0, or missing, and forecasts are 0 for certain; the models learn from
+        open times alone. Weekdays, or hours, that are always closed are left out before.
 
     Attributes
     ----------
@@ -354,6 +360,7 @@ class Forecaster(Scored, Arguments):
         exog: Mapping[str, pd.DataFrame],
         steps: int,
         *,
+        exog_cov: None = None,
         propagation: Propagation = "auto",
         random_state: RandomState = None,
     ) -> Scenarios:
@@ -376,6 +383,9 @@ class Forecaster(Scored, Arguments):
             Regressors at the forecast times by the name of the scenario, one or more.
         steps : int
             Steps ahead, from 1.
+        exog_cov : None
+            Refused: regressors are taken as known. Errors that all scenarios have alike, as of a
+            weather forecast, change no difference of linear effects.
         propagation, random_state
             As for `forecast`; all scenarios have one seed.
 
@@ -398,6 +408,10 @@ class Forecaster(Scored, Arguments):
         ensemble = self._ensemble()
         steps = _checks.check_steps(steps)
         _checks.check_choice("propagation", propagation, PROPAGATIONS)
+        if exog_cov is not None:
+            must, remedy = "be None for scenarios", "For the width of each use `forecast`; errors "
+            remedy += "that all have alike change no difference of linear effects."
+            raise refusal("exog_cov", must, type(exog_cov).__name__, remedy)
         futures = check_scenarios(exog, self.history_, steps)
         local = [ahead.by_clock(ensemble.history) for ahead in futures]
         places, n = local[0][1], len(local[0][0].index)
@@ -408,6 +422,8 @@ class Forecaster(Scored, Arguments):
             _at_places(ahead, replace(one, notes=self._beyond(ahead)), places)
             for ahead, one in zip(futures, made, strict=True)
         ]
+        if (all_steps := futures[0].closures) is not None:
+            places = places[all_steps.places]
         both = np.concatenate([places, n + places])
         cors = {pair: cor[np.ix_(both, both)] for pair, cor in cors.items()}
         return Scenarios(dict(zip(exog, forecasts, strict=True)), cors)
@@ -581,6 +597,7 @@ class Forecaster(Scored, Arguments):
             why = f"y has too few values for one of {self.seasonal_period} steps"
         season = f"season of {' and '.join(map(str, periods))} steps" if periods else "no season"
         lines = [Note("season", f"{season}: {why}")]
+        lines += open_named(self.history_)
         lines += self.notes_ + ensemble.bend_named() + ensemble.regressors_named()
         lines += ensemble.noise_named() + ensemble.bands_named()
         bounds, shares = (lower, ensemble.rules.upper), ensemble.at_bounds
@@ -648,7 +665,7 @@ class Forecaster(Scored, Arguments):
         earlier: Ensemble | None = None,
     ) -> Ensemble:
         arguments = self._checked()
-        history = History.checked(y, exog, y_std)
+        history = History.checked(y, exog, y_std).opened(arguments.open)
         check_two(history.y)
         for line in closed_days_named(history):
             warnings.warn(line, ClosedDaysWarning, stacklevel=3)
@@ -728,7 +745,10 @@ def _at_places(ahead: Ahead, prediction: Prediction, places: Positions) -> Forec
     """The forecast of the steps ahead, which have these places."""
     if not np.array_equal(places, np.arange(len(prediction))):
         prediction = prediction.each(places)
-    return forecast_of(ahead.index, prediction)
+    if (all_steps := ahead.closures) is None:
+        return forecast_of(ahead.index, prediction)
+    prediction = prediction.each(all_steps.places).at_zero(all_steps.closed)
+    return forecast_of(all_steps.index, prediction)
 
 
 def summary_lines(model: Forecaster) -> list[Note]:
@@ -821,11 +841,26 @@ def upper_named(history: History) -> list[Note]:
     return [Note("highest", f"at {top:g}: {n} values, and none is above", (top,), remedy)]
 
 
+def open_named(history: History) -> list[Note]:
+    """What tells closed times, and the weekdays that are left out, a line if they are told."""
+    if history.opening is None:
+        return []
+    fact = f"closed: 0 for certain where {history.opening.column} is 0"
+    freq = getattr(history.index, "freq", None)
+    if isinstance(freq, CustomBusinessDay):
+        days = zip(DAYS, freq.calendar.weekmask, strict=True)
+        fact += f", as on every {' and '.join(day for day, is_open in days if not is_open)}"
+    elif isinstance(freq, CustomBusinessHour):
+        hours: Any = freq
+        fact += f", as always but from {hours.start[0]:%H:%M} to {hours.end[0]:%H:%M}"
+    return [Note("open", fact)]
+
+
 def closed_days_named(history: History) -> list[Note]:
     """The weekdays on which a daily series has no value, a line if there are any."""
     index, known = history.index, ~np.isnan(history.given)
     closed, mask = closed_days(index[known], getattr(index, "freq", None), len(index))
-    if not closed:
+    if not closed or history.opening is not None:
         return []
     by = f"y.dropna().asfreq(pd.offsets.CustomBusinessDay(weekmask={mask!r}))"
     fact = f"closed: no value on any {' or '.join(closed)}"

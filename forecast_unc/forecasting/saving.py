@@ -66,6 +66,7 @@ from forecast_unc.regression.noisy_inputs.noisy_inputs_evidence import Round
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
 from forecast_unc.regression.rvm.rvm import RVMRegressor
 from forecast_unc.series.history import History
+from forecast_unc.series.opening import Opening
 
 FORMAT = 6
 _KIND = "forecast_unc"
@@ -76,7 +77,7 @@ _TAIL = len(_LABEL) + 2 * hashlib.sha256().digest_size
 _CLASSES: tuple[type, ...] = (History, Rules, Averaging, Refusal, Specification, PowerTransform)
 _CLASSES += (Differencing, NoiseChoice, SmoothingSpecification, Smoothing, Nodes)
 _CLASSES += (CountSpecification, Effects, ExogColumns, ExogEffects)
-_CLASSES += (RelativeNoise, Autoregression, SeasonalNoise, Volatility)
+_CLASSES += (Opening, RelativeNoise, Autoregression, SeasonalNoise, Volatility)
 _CLASSES += (GPRegressor, ErrorsInVariablesGP, RVMRegressor, ReducedRankGPRegressor)
 _CLASSES += (LinearRegressor, GaussianProcess, Round, CalendarEffects)
 _CLASSES += (KernelPosterior,)  # of which rows are linearized: a mean alone
@@ -105,7 +106,7 @@ def _by_name(*kinds: Any) -> dict[str, Any]:
 # Frequencies whose name does not say all of them.
 _OFFSETS = _by_name(offsets.BusinessDay, offsets.BusinessHour, offsets.CustomBusinessDay)
 _OFFSETS |= _by_name(offsets.CustomBusinessHour, offsets.CustomBusinessMonthBegin)
-_OFFSETS |= _by_name(offsets.CustomBusinessMonthEnd)
+_OFFSETS |= _by_name(offsets.CustomBusinessMonthEnd, offsets.DateOffset)
 _BIT_GENERATORS = _by_name(
     np.random.MT19937, np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64
 )
@@ -434,9 +435,9 @@ def _frequency_of(freq: Any) -> str | tuple[str, int, bool, dict[str, Any]]:
         if to_offset(freq.freqstr) == freq:
             return str(freq.freqstr)
     words = {
-        word: value if isinstance(value, str) else [_word(one) for one in value]
+        word: [_word(one) for one in value] if isinstance(value, tuple) else value
         for word, value in freq.kwds.items()
-        if isinstance(value, (str, tuple))
+        if isinstance(value, (str, int, tuple))
     }
     return type(freq).__name__, freq.n, freq.normalize, words
 

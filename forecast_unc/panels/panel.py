@@ -83,7 +83,7 @@ class OneSeries(NamedTuple):
             return self._missing_times_of_frame(error)
         column = f"frame[{self.columns.time!r}]"
         if isinstance(error, UnevenTimesError):
-            code = f'{column} = {column}.dt.to_period("{error.freq}")'
+            code = f"{column} = {error.periods(column, '.dt')}"
             return error.but(remedy=f"Take the periods of its times, {code}.")
         if error.code == "epochs":
             code = f'{column} = pd.to_datetime({column}, unit="{epoch_unit(self.past.index)}")'

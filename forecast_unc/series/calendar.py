@@ -9,7 +9,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from dateutil.easter import easter
-from pandas.tseries.offsets import BusinessDay, CustomBusinessDay, Day, Tick, Week
+from pandas.tseries.offsets import (
+    BusinessDay,
+    BusinessHour,
+    CustomBusinessDay,
+    CustomBusinessHour,
+    DateOffset,
+    Day,
+    Tick,
+    Week,
+)
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Positions
@@ -22,6 +31,24 @@ NAMES = ("fourier", "profile", "hour_of_day", "hour_of_week", "day_of_week", "mo
 # What shifts single times, which is learned and taken out before anything else.
 EFFECTS = ("trading_days", "easter")
 HOLIDAYS = "holidays:"  # and a country, such as DE, or a part of one, DE-BY
+# Weeks of feasts that move: first and last day of each, from a feast's day on.
+_WEEKS = {
+    "ramadan": (
+        ("First Day of Ramadan", -7, -1, "week before Ramadan"),
+        ("First Day of Ramadan", 0, 6, "week 1 of Ramadan"),
+        ("First Day of Ramadan", 7, 13, "week 2 of Ramadan"),
+        ("First Day of Ramadan", 14, 20, "week 3 of Ramadan"),
+        ("Eid al-Fitr", -9, -1, "last days of Ramadan"),
+        ("Eid al-Fitr", 0, 6, "week of Eid al-Fitr"),
+        ("Eid al-Fitr", 7, 13, "week after that of Eid al-Fitr"),
+    ),
+    "lunar_new_year": tuple(
+        ("Lunar New Year", 7 * week, 7 * week + 6, f"week {week:+d} of Lunar New Year")
+        for week in range(-3, 3)
+    ),
+}
+MOVABLE = tuple(_WEEKS)
+_OF_BOTH = "BN"  # Brunei has a holiday at the first day of each
 _AROUND = {-1: "day before ", 0: "", 1: "day after "}
 # The longest season with a column for each of its steps: half hours of a week, not days of a year.
 LONGEST_PROFILE = 340
@@ -41,9 +68,9 @@ _DAY = pd.Timedelta(days=1)
 def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
     """Seasonal periods, in observations, that the frequency of an index suggests, shortest first.
 
-    The day and the week of anything finer than a day, the week and the year of days and of open
-    days, the year of weeks, months and quarters; only whole ones: every 5 days there is a year (73)
-    but no week.
+    The day and the week of anything finer than a day and of opening hours, the week and the year of
+    days and of open days, the year of weeks, months and quarters; only whole ones: every 5 days
+    there is a year (73) but no week.
     """
     freq: Any = getattr(index, "freq", None)
     unit: Any = _length(freq)
@@ -51,20 +78,48 @@ def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
     if unit is not None and not unit % (7 * _DAY):  # "7D" is a week, too
         unit, cycles = unit // (7 * _DAY), [_IN_A_YEAR["W"]]
     elif unit is None:
-        unit, cycles = getattr(freq, "n", 1), [_in_a_year(freq) or 1]
-        if isinstance(freq, BusinessDay):
+        unit, cycles = _step_of(freq), [_in_a_year(freq) or 1]
+        if isinstance(freq, BusinessDay | BusinessHour):
             days = int(_open_days(freq).weekmask.sum())
             cycles = [days, 52 * days]
+        if isinstance(freq, BusinessHour):
+            hours = _open_hours(freq)
+            cycles = [hours, days * hours]
     elif not unit % _DAY:  # "24h" is a day, too
         cycles = [7 * _DAY, 365 * _DAY]
-    return tuple(one // unit for one in cycles if one > unit and not one % unit)
+    return tuple(int(one // unit) for one in cycles if one > unit and not one % unit)
 
 
-def _open_days(freq: BusinessDay) -> np.busdaycalendar:
+def _step_of(freq: Any) -> int:
+    """The number before a frequency, in months of one such as every 15th."""
+    months = _months(freq)
+    return months or getattr(freq, "n", 1)
+
+
+def _months(freq: Any) -> int:
+    """Months between times on one day of the month, as the 15th; 0 for other frequencies."""
+    is_plain = type(freq) is DateOffset and set(freq.kwds) == {"months"}
+    return freq.n * freq.kwds["months"] if is_plain else 0
+
+
+def _open_days(freq: Any) -> np.busdaycalendar:
     """The weekdays that a frequency of business days counts; its holidays shift no weekday."""
-    if isinstance(freq, CustomBusinessDay):
-        return np.busdaycalendar(weekmask=freq.calendar.weekmask.astype(int))
+    if isinstance(freq, CustomBusinessDay | CustomBusinessHour):
+        calendar: Any = freq.calendar  # type: ignore[union-attr]
+        return np.busdaycalendar(weekmask=calendar.weekmask.astype(int))
     return np.busdaycalendar()
+
+
+def _openings(freq: Any) -> list[tuple[float, float]]:
+    """Opening and closing of each part of a day, in hours; a night's end is beyond 24."""
+    starts, ends = ([one.hour + one.minute / 60 for one in each] for each in (freq.start, freq.end))
+    both = zip(starts, ends, strict=True)
+    return [(start, end if end > start else end + 24) for start, end in both]
+
+
+def _open_hours(freq: Any) -> float:
+    """Hours of a day that a frequency of business hours counts."""
+    return sum(end - start for start, end in _openings(freq))
 
 
 def season_of(index: pd.Index[Any]) -> int:
@@ -75,7 +130,9 @@ def season_of(index: pd.Index[Any]) -> int:
     freq: Any = getattr(index, "freq", None)
     unit, cycle = _length(freq), _DAY
     if unit is None:
-        unit, cycle = getattr(freq, "n", 1), _in_a_year(freq) or 1  # type: ignore[assignment]
+        unit, cycle = _step_of(freq), _in_a_year(freq) or 1  # type: ignore[assignment]
+        if isinstance(freq, BusinessHour):
+            cycle = _open_hours(freq)  # type: ignore[assignment]
     return 1 if cycle % unit else int(cycle // unit)
 
 
@@ -88,7 +145,7 @@ def _length(freq: Any) -> Any:
 
 def _in_a_year(freq: Any) -> int | None:
     """Observations in a year of weeks, months, quarters or years, the number before left out."""
-    return _IN_A_YEAR.get(_code(freq))
+    return 12 if _months(freq) else _IN_A_YEAR.get(_code(freq))
 
 
 def _code(freq: Any) -> str:
@@ -107,8 +164,8 @@ def check_calendar(calendar: Calendar) -> tuple[Any, ...]:
     parts: tuple[Any, ...] = (calendar,) if alone else tuple(calendar)
     for part in parts:
         if not (isinstance(part, pd.DatetimeIndex) or (isinstance(part, str) and part in NAMES)):
-            must = f"name {', '.join((*NAMES, *EFFECTS))}, holidays:DE (or another country), "
-            must += "or hold holidays as a DatetimeIndex"
+            must = f"name {', '.join((*NAMES, *EFFECTS, *MOVABLE))}, holidays:DE (or another "
+            must += "country), or hold holidays as a DatetimeIndex"
             remedy = "Use None for no inputs from the calendar."
             raise refusal("calendar", must, f"{part!r}", remedy)
     return parts
@@ -116,7 +173,7 @@ def check_calendar(calendar: Calendar) -> tuple[Any, ...]:
 
 def is_effect(part: object) -> bool:
     """Whether a part of a calendar is a word for effects: holidays, trading days, Easter."""
-    return isinstance(part, str) and (part in EFFECTS or part.startswith(HOLIDAYS))
+    return isinstance(part, str) and (part in EFFECTS + MOVABLE or part.startswith(HOLIDAYS))
 
 
 def effects_apart(calendar: Calendar) -> tuple[Calendar, tuple[str, ...]]:
@@ -166,6 +223,13 @@ def effect_inputs(index: pd.Index[Any], words: tuple[str, ...]) -> dict[tuple[st
             # 8 days that end with Easter Sunday: regARIMA's Easter[8] ends the day before
             shares = [count(ends - day * _DAY) for day in range(8)]
             found[word, "Easter"] = np.mean(shares, axis=0)
+        elif word in MOVABLE:
+            more = range(years.start - 1, years.stop + 1)
+            feasts = _feasts(_OF_BOTH, more, word)
+            for feast, start, stop, name in _WEEKS[word]:
+                begins = _first_days(feasts[feast])
+                shifted = [begins + day * _DAY for day in range(start, stop + 1)]
+                found[word, name] = np.sum([count(days) for days in shifted], axis=0)
         else:
             feasts = _feasts(word.removeprefix(HOLIDAYS), years)
             for name, dates in feasts.items():
@@ -193,13 +257,18 @@ def daily_means(
     return np.asarray(means, dtype=np.float64), means.index, seasons
 
 
+def _first_days(days: pd.DatetimeIndex) -> pd.DatetimeIndex:
+    """The first of days that follow each other."""
+    return days[np.diff(days, prepend=days[:1] - 2 * _DAY) > np.timedelta64(1, "D")]
+
+
 @lru_cache(maxsize=64)
-def _feasts(place: str, years: range) -> dict[str, pd.DatetimeIndex]:
-    """The days of each holiday of a country, or a part of one, by name."""
+def _feasts(place: str, years: range, word: str = "") -> dict[str, pd.DatetimeIndex]:
+    """The days of each holiday of a country, or a part of one, by name; those to come, too."""
     try:
         import holidays
     except ImportError as error:
-        what = f"calendar={HOLIDAYS + place!r} needs the package holidays"
+        what = f"calendar={word or HOLIDAYS + place!r} needs the package holidays"
         raise ImportError(f"{what}: install forecast_unc[holidays].") from error
     country, _, part = place.partition("-")
     try:
@@ -215,7 +284,9 @@ def _feasts(place: str, years: range) -> dict[str, pd.DatetimeIndex]:
         raise refusal("calendar", must, repr(HOLIDAYS + place), remedy) from error
     days: dict[str, list[Any]] = {}
     for day, names in sorted(found.items()):
-        for name in names.split("; "):
+        # dates of moons to come have the effects of those seen
+        plain = names.replace(" (estimated)", "").replace(", estimated)", ")")
+        for name in plain.split("; "):
             days.setdefault(name, []).append(day)
     return {name: pd.DatetimeIndex(dates) for name, dates in days.items()}
 
@@ -280,6 +351,18 @@ def season_steps(index: pd.Index[Any], period: int) -> Positions:
 def in_profile(periods: tuple[int, ...]) -> int:
     """Steps of the season that a profile has a column for each of; 0 without one."""
     return max((one for one in periods if one <= LONGEST_PROFILE), default=0)
+
+
+def _open_hours_since(times: pd.DatetimeIndex, freq: Any) -> Array:
+    """Opening hours from 2000 to each time, as of weeks without holidays."""
+    openings = _openings(freq)
+    hours = np.asarray((times - times.normalize()) / pd.Timedelta(hours=1))
+    late = hours < max(end for _, end in openings) - 24  # of the night before
+    days = times.to_numpy().astype("datetime64[D]") - late.astype("timedelta64[D]")
+    since = np.busday_count("2000-01-01", days, busdaycal=_open_days(freq)) * _open_hours(freq)
+    hours = hours + 24 * late
+    parts = [np.clip(hours - start, 0.0, end - start) for start, end in openings]
+    return np.asarray(since + np.sum(parts, axis=0))
 
 
 def _days_of(index: pd.Index[Any]) -> tuple[pd.DatetimeIndex, pd.DatetimeIndex]:
@@ -355,8 +438,10 @@ def _ordinal(index: pd.Index[Any]) -> Array:
         days = times.to_numpy().astype("datetime64[D]")
         since = np.busday_count("2000-01-01", days, busdaycal=_open_days(freq))
         return np.asarray(since / freq.n)
+    if isinstance(freq, BusinessHour):
+        return _open_hours_since(times, freq) / freq.n
     if year in (4, 12):
-        return np.asarray(times.to_period("M" if year == 12 else "Q").asi8 / freq.n)
+        return np.asarray(times.to_period("M" if year == 12 else "Q").asi8 / _step_of(freq))
     # no rule: the grid itself is counted
     start, end = min(times[0], _START), max(times[0], _START)
     between = pd.date_range(start, end, freq=freq.base, inclusive="left")

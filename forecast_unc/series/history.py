@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -15,6 +16,16 @@ from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.errors import ArgumentError
 from forecast_unc.series import clock, times
 from forecast_unc.series.exog import check_exog, check_uncertainty
+from forecast_unc.series.opening import (
+    Closures,
+    Opening,
+    check_on_grid,
+    check_zeros,
+    is_open,
+    on_grid_of,
+    open_grid,
+    place_of,
+)
 from forecast_unc.series.values import check_follows, check_series, check_y_std
 
 
@@ -25,6 +36,7 @@ class Ahead:
     index: pd.Index[Any]  # of length h
     exog: Array  # (h, k), where they are uncertain their means
     exog_cov: Array | None  # (h * k, h * k), all of step 1, then of step 2; None: known
+    closures: Closures | None = None  # of all steps, if closed ones are told
 
     def known(self) -> Self:
         """Steps with their regressors known."""
@@ -77,6 +89,7 @@ class History:
     forgotten: int = 0  # values before these
     shifted: int = 0  # those of them that were left out as of another level
     instants: History | None = None  # what was given, of a history by the clock
+    opening: Opening | None = None  # what told closed times, which are missing or left out
 
     @classmethod
     def checked(
@@ -94,6 +107,41 @@ class History:
             columns = exog.columns if isinstance(exog, pd.DataFrame) else pd.Index([])
         none = np.full(len(values), np.nan)
         return cls(values, stds, index, regressors, columns, y.name, none)
+
+    def opened(self, column: Hashable | None, name: str = "y") -> Self:
+        """The history of open times: closed ones are missing, always closed weekdays left out."""
+        if column is None:
+            return self
+        at = place_of(column, self.columns)
+        open_ = is_open(column, self.exog[:, at], self.index)
+        check_zeros(column, self.y, open_, self.index, name)
+        grid = open_grid(self.index, open_)
+        return self._on(grid, Opening(column, at, self.index[-1:]), open_)
+
+    def _on(self, grid: pd.Index[Any], told: Opening, open_: Flags) -> Self:
+        """The history on a grid of open days, without the regressor that tells them."""
+        kept = check_on_grid(told.column, open_, self.index, grid, "exog") >= 0
+        return replace(
+            self,
+            y=np.where(open_, self.y, np.nan)[kept],
+            stds=np.where(open_, self.stds, 0.0)[kept],
+            index=grid,
+            exog=np.delete(self.exog, told.at, axis=1)[kept],
+            columns=self.columns.delete(told.at),
+            outliers=self.outliers[kept],
+            opening=told,
+        )
+
+    @property
+    def given_columns(self) -> pd.Index:
+        """The names of all regressors that are asked for."""
+        told = self.opening
+        return self.columns if told is None else self.columns.insert(told.at, told.column)
+
+    @property
+    def last(self) -> pd.Index:
+        """The last time that was given, open or closed, as an index with its frequency."""
+        return self.index[-1:] if self.opening is None else self.opening.last
 
     @property
     def given(self) -> Array:
@@ -161,7 +209,12 @@ class History:
 
     def alike(self, y: pd.Series[Any], exog: object = None, y_std: object = None) -> Self:
         """Another series of the same frequency, with the same regressors; see `checked`."""
-        other = self.checked(y, exog, y_std, self.columns)
+        other = self.checked(y, exog, y_std, self.given_columns)
+        if (told := self.opening) is not None:
+            open_ = is_open(told.column, other.exog[:, told.at], other.index)
+            check_zeros(told.column, other.y, open_, other.index, "y")
+            grid = on_grid_of(other.index, times.spacing(self.index))
+            other = other._on(grid, replace(told, last=other.index[-1:]), open_)
         if times.spacing(self.index) != times.spacing(other.index):
             must = f"have the frequency of the fit, {_named(self.index)}"
             raise refusal("y", must, _named(other.index), "Fit a new model.")
@@ -174,13 +227,21 @@ class History:
     def followed_by(self, y_new: pd.Series[Any], exog: object = None, y_std: object = None) -> Self:
         """The history with its outliers and the values that came next, without a gap."""
         try:
-            series = check_follows(y_new, self.index)
+            series = check_follows(y_new, self.last)
         except ArgumentError as error:
             late = "Values that were revised or came late: model = model.apply(corrected), "
             raise error.but(context=f"{late}with the whole corrected series.") from None
+        told = self.opening
         values, _ = check_series(series, "y_new", all_missing=True)
-        regressors = check_exog(exog, series.index, self.columns, "y_new")
+        regressors = check_exog(exog, series.index, self.given_columns, "y_new")
         stds = check_y_std(y_std, values, series.index, "y_new")
+        if told is not None:
+            open_ = is_open(told.column, regressors[:, told.at], series.index)
+            check_zeros(told.column, values, open_, series.index, "y_new")
+            told = replace(told, last=series.index[-1:])
+            new = History(values, stds, series.index, regressors, self.given_columns, None, values)
+            new = new._on(on_grid_of(series.index, times.spacing(self.index)), told, open_)
+            values, stds, regressors = new.y, new.stds, new.exog
         return replace(
             self,
             y=np.concatenate([self.given, values]),
@@ -188,6 +249,7 @@ class History:
             index=times.extended_index(self.index, len(values)),
             exog=np.vstack([self.exog, regressors]),
             outliers=np.full(len(self.y) + len(values), np.nan),
+            opening=told,
         )
 
     def future(
@@ -198,9 +260,27 @@ class History:
         exog_cov: object = None,
     ) -> Ahead:
         """The next steps, with their regressors; see `Forecaster.forecast`."""
-        index = times.future_index(self.index, steps)
-        regressors = check_exog(exog, index, self.columns, f"the {steps} steps after the origin")
-        return Ahead(index, regressors, check_uncertainty(exog_std, exog_cov, exog, self.columns))
+        told, columns = self.opening, self.given_columns
+        index = times.future_index(self.last, steps)
+        regressors = check_exog(exog, index, columns, f"the {steps} steps after the origin")
+        cov = check_uncertainty(exog_std, exog_cov, exog, columns)
+        if told is None:
+            return Ahead(index, regressors, cov)
+        open_ = is_open(told.column, regressors[:, told.at], index)
+        grid = times.future_index(self.index, steps)
+        grid = grid[: max(1, int((grid <= index[-1]).sum()))]
+        places = check_on_grid(told.column, open_, index, grid, "exog")
+        on_grid = np.flatnonzero(places >= 0)
+        rows = on_grid if len(on_grid) else np.array([0])  # a step that is closed like all
+        k = len(columns)
+        if cov is not None:
+            kept = (k * rows[:, None] + np.delete(np.arange(k), told.at)).ravel()
+            if cov.diagonal()[told.at :: k].any():
+                must, remedy = f"be 0 for {told.column!r}", "Closed times are known."
+                raise refusal("exog_cov", must, "another", remedy)
+            cov = np.ascontiguousarray(cov[np.ix_(kept, kept)])
+        closures = Closures(index, ~open_, np.maximum(places, 0))
+        return Ahead(grid, np.delete(regressors, told.at, axis=1)[rows], cov, closures)
 
     def time(self, position: int) -> str:
         """The time at a position, as text."""

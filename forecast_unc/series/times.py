@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from pandas.errors import OutOfBoundsDatetime, OutOfBoundsTimedelta
 from pandas.tseries.frequencies import to_offset
-from pandas.tseries.offsets import CustomBusinessDay, Day, Tick
+from pandas.tseries.offsets import CustomBusinessDay, DateOffset, Day, Tick
 
 from forecast_unc._checks import check_choice, first_true, frozen, is_whole, refusal
 from forecast_unc._text import counted
@@ -58,11 +58,22 @@ class InterpolatedWarning(UserWarning):
 
 
 class UnevenTimesError(ArgumentError):
-    """Times that each lie in a period of their own, of frequency `freq`, as the 15th of months."""
+    """Times that each lie in a period of their own, of frequency `freq`, as the 30th of months.
 
-    def __init__(self, argument: str, got: str, remedy: str, freq: str) -> None:
+    "fiscal" are months of four or five weeks, the middle of which is `shift` days later.
+    """
+
+    def __init__(self, argument: str, got: str, freq: str, shift: int = 0) -> None:
+        self.freq, self.shift = freq, shift
+        remedy = f"Take their periods, {argument}.index = {self.periods(f'{argument}.index')}."
         super().__init__(argument, "have a regular index", got, remedy, "uneven times")
-        self.freq = freq
+
+    def periods(self, times: str, accessor: str = "") -> str:
+        """Code that makes periods of times."""
+        if not self.shift:
+            return f'{times}{accessor}.to_period("{self.freq}")'
+        moved = f"({times} {'+-'[self.shift < 0]} pd.Timedelta(days={abs(self.shift)}))"
+        return f'{moved}{accessor}.to_period("M")'
 
 
 class DaysOfMonthsError(ArgumentError):
@@ -268,9 +279,9 @@ def _in_utc(index: pd.DatetimeIndex) -> bool:
 
 
 def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
-    inferred = _infer(index)
-    if inferred.freq is not None:
-        return inferred
+    for inferred in (_infer(index), _on_one_day(index)):
+        if inferred.freq is not None:
+            return inferred
     # the coarsest frequency whose grid holds all times is that with the fewest missing
     for freq in _candidates(index):
         grid = pd.date_range(index[0], index[-1], freq=freq)
@@ -298,9 +309,10 @@ def _with_frequency(index: pd.DatetimeIndex, name: str) -> pd.DatetimeIndex:
         code, remedy = "local days", LOCAL_DAYS.format(f"name their zone, for example {named}")
     elif n := _times_a_month(index):
         raise DaysOfMonthsError(name, got, 12 * n, _freq_of_months(index, n))
+    elif _of_weeks(index):
+        raise UnevenTimesError(name, got, "fiscal", _to_middle(index))
     elif freq := _period(index):
-        remedy = f'Take their periods, {name}.index = {name}.index.to_period("{freq}").'
-        raise UnevenTimesError(name, got, remedy, freq)
+        raise UnevenTimesError(name, got, freq)
     raise refusal(name, "have a regular index", got, remedy, code=code)
 
 
@@ -311,6 +323,35 @@ def _period(index: pd.DatetimeIndex) -> str:
         if periods.is_unique and 2 * (periods.asi8[-1] - periods.asi8[0] + 1) <= 3 * len(index):
             return freq
     return ""
+
+
+def _on_one_day(index: pd.DatetimeIndex) -> pd.DatetimeIndex:
+    """The index with its frequency if it is one day of months equally far apart, as the 15th."""
+    months = np.diff(index.year * 12 + index.month)
+    # the 29th and later are another day of some months
+    if len(index) < 3 or index.day.max() > 28 or np.ptp(index.day) or np.ptp(months):
+        return index
+    freq: Any = DateOffset(months=int(months[0]))
+    grid = pd.date_range(index[0], periods=len(index), freq=freq, unit=index.unit)
+    return pd.DatetimeIndex(index, freq=freq) if grid.equals(index) else index
+
+
+def _of_weeks(index: pd.DatetimeIndex) -> bool:
+    """Whether times are of all fiscal months of some years, as in a 4-4-5 calendar."""
+    days = np.diff(index.tz_localize(None)) / np.timedelta64(1, "D")
+    of_weeks = {28.0, 35.0} <= {*days} <= {28.0, 35.0, 42.0}  # 42 in a year of 53 weeks
+    return of_weeks and bool((np.diff(fiscal_months(index).asi8) == 1).all())
+
+
+def _to_middle(times: pd.DatetimeIndex) -> int:
+    """Days from the last day of fiscal months to their middle; from the first, if on a Monday."""
+    return -14 if len(times) and times[0].day_of_week else 14
+
+
+def fiscal_months(times: pd.DatetimeIndex) -> pd.PeriodIndex:
+    """Fiscal months of four or five weeks, each with the name of the month of its middle."""
+    middle = times.tz_localize(None) + pd.Timedelta(days=_to_middle(times))
+    return middle.to_period("M")
 
 
 def _times_a_month(index: pd.DatetimeIndex) -> int:

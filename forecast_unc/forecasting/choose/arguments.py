@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeGuard
 
@@ -50,6 +50,7 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
     random_state: RandomState = None
     exog_lags: int = 0
     upper: float | None = None
+    open: Hashable | None = None
 
     def _checked(self) -> Arguments:
         """The arguments alone, counts as ints; an error if one could be none, whatever the series.

@@ -17,7 +17,7 @@ from forecast_unc.forecasting.choose.arguments import (
     suggested_periods,
     value_or,
 )
-from forecast_unc.series.calendar import HOLIDAYS, calendar_inputs, check_calendar, effect_inputs
+from forecast_unc.series.calendar import EFFECTS, calendar_inputs, check_calendar, effect_inputs
 from forecast_unc.series.history import History
 from forecast_unc.series.rows import complete_rows, interpolated
 
@@ -124,7 +124,7 @@ def _unusual(arguments: Arguments, history: History) -> Flags:
     """Times of a holiday, or of a regressor outside the central 90 % of its values, (n,)."""
     parts = check_calendar(value_or(calendar_inputs_of(arguments), None))
     holidays = tuple(part for part in parts if not isinstance(part, str))
-    words = tuple(word for word in calendar_effects_of(arguments) if word.startswith(HOLIDAYS))
+    words = tuple(word for word in calendar_effects_of(arguments) if word not in EFFECTS)
     days = effect_inputs(history.index, words).values()
     low, high = np.quantile(history.exog, [0.05, 0.95], axis=0)
     rare = (history.exog < low) | (history.exog > high)

@@ -11,8 +11,8 @@ from forecast_unc.forecasting.horizon.gaussian import matched_from
 from forecast_unc.forecasting.horizon.origin import state_at_origin
 from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel, Past
 
-# Shared by all futures beside their noise, of the variance of a step: keeps a root of what is all
-# but deterministic.
+# Shared by all futures beside their noise, of the variance of a step: keeps a root of correlations
+# of any rank, as of what is all but deterministic.
 _JITTER = 1e-12
 
 
@@ -51,12 +51,18 @@ def shared_innovations(
     return innovations(cov, len(futures))
 
 
+def of_full_rank(cor: Array, n_futures: int) -> Array:
+    """Correlations (s h, s h) of s futures with a little more noise, which all share."""
+    h = len(cor) // n_futures
+    return np.asarray(cor + _JITTER * np.kron(np.ones((n_futures, n_futures)), np.eye(h)))
+
+
 def innovations(cov: Array, n_futures: int) -> Array:
     """Correlations of the innovations of s futures with a joint covariance (s h, s h)."""
     h = len(cov) // n_futures
     std = np.sqrt(cov.diagonal())
     cor = cov / np.outer(std, std)
-    cor += _JITTER * np.kron(np.ones((n_futures, n_futures)), np.eye(h))
+    cor = of_full_rank(cor, n_futures)
     blocks = [slice(i * h, (i + 1) * h) for i in range(n_futures)]
     inverse = [
         solve_triangular(np.linalg.cholesky(cor[at, at]), np.eye(h), lower=True) for at in blocks

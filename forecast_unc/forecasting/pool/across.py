@@ -33,13 +33,12 @@ from scipy.linalg import block_diag, solve_triangular
 from forecast_unc._typing import Array
 from forecast_unc.distributions.average import share_roots
 from forecast_unc.distributions.joint import Joint
+from forecast_unc.forecasting.horizon.futures import of_full_rank
 from forecast_unc.forecasting.models.base import FittedModel
 from forecast_unc.forecasting.pool.weights import Averaged
 from forecast_unc.regression.kernels import lower_root
 from forecast_unc.series.history import Ahead
 
-# Shared by all futures beside their noise: keeps the root of correlations of any rank.
-_JITTER = 1e-12
 _MOST = 0.99  # of the variance of a step is what the members disagree about
 
 
@@ -114,8 +113,7 @@ def correlations(
 def _with_blocks(shared: Array, blocks: Sequence[Array]) -> Array:
     """Correlations (s, h, s, h) with these of one future (h, h), by the same innovations."""
     s, h = shared.shape[:2]
-    jitter = _JITTER * np.kron(np.ones((s, s)), np.eye(h))
-    cor = shared.reshape(s * h, s * h) + jitter
+    cor = of_full_rank(shared.reshape(s * h, s * h), s)
     moves = []
     for i, block in enumerate(blocks):
         root = np.linalg.cholesky(cor[i * h : (i + 1) * h, i * h : (i + 1) * h])

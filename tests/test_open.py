@@ -1,0 +1,196 @@
+"""Closed times, told by a regressor: zeros for certain, of which nothing else is learned."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from forecast_unc import Combination, Forecaster, LinearRegressor, backtest, load_model
+from forecast_unc.cli import main
+from forecast_unc.errors import InvalidArgument
+
+N, STEPS = 90, 14
+DAYS = pd.date_range("2024-01-01", periods=N + STEPS, freq="D")
+
+
+def model(**arguments):
+    return Forecaster(LinearRegressor(), lags=2, open="open", **arguments)
+
+
+def shop(rng, n=N + STEPS, sundays=True, share=0.05):
+    """Sales with noise of std 2 beside a walk back to 50, and whether open."""
+    index = pd.date_range("2024-01-01", periods=n, freq="D")
+    opened = rng.random(n) >= share
+    if sundays:
+        opened &= index.day_of_week < 6
+    promotion, y = rng.random(n) < 0.3, np.zeros(n)
+    for t in range(1, n):
+        y[t] = 0.6 * y[t - 1] + 2.0 * rng.standard_normal()
+    y = np.where(opened, 50.0 + y + 8.0 * promotion, 0.0)
+    exog = pd.DataFrame({"promotion": promotion * 1.0, "open": opened * 1}, index)
+    return pd.Series(y, index, name="sales"), exog
+
+
+@pytest.mark.parametrize("sundays", [True, False])
+def test_closed_steps_are_zero_for_certain(rng, sundays):
+    y, exog = shop(rng, sundays=sundays, share=0.2)
+    future = exog[N:]
+    ahead = model().fit(y[:N], exog[:N]).forecast(STEPS, future)
+    closed = future["open"] == 0
+    assert ahead.index.equals(future.index)
+    for zero in (ahead.mean, ahead.std, ahead.quantile(0.99), ahead.interval(0.9)["lower"]):
+        assert (zero[closed] == 0.0).all()
+        assert (zero[~closed] != 0.0).all()
+    assert (ahead.cdf(0.0)[closed] == 1.0).all()
+    assert (ahead.cdf(-1e-9)[closed] == 0.0).all()
+    assert (ahead.score(y[N:])["crps"][closed] == 0.0).all()
+    assert (ahead.sample(5, random_state=0)[closed] == 0.0).all(axis=None)
+    total = ahead.aggregate("sum")
+    assert total.mean.iloc[0] == pytest.approx(ahead.mean[~closed].sum())
+    assert total.var.iloc[0] == pytest.approx(ahead.cov.loc[~closed, ~closed].sum(axis=None))
+    by_day = ahead.aggregate("sum", freq="D")
+    np.testing.assert_allclose(by_day.std, ahead.std, rtol=1e-9)
+    np.testing.assert_allclose(ahead.decompose().drop(columns="total", errors="ignore")[closed], 0)
+
+
+def test_weekdays_that_are_always_closed_are_left_out(rng):
+    """As if the series had been given without them; other closed days are missing."""
+    y, exog = shop(rng)
+    fitted = model().fit(y[:N], exog[:N])
+    ahead = fitted.forecast(STEPS, exog[N:])
+    open_days = pd.offsets.CustomBusinessDay(weekmask="Mon Tue Wed Thu Fri Sat")
+    own = y.where(exog["open"] == 1).asfreq(open_days)
+    promotion = exog[["promotion"]].asfreq(open_days)
+    n = int((own.index < DAYS[N]).sum())
+    by_hand = Forecaster(LinearRegressor(), lags=2).fit(own[:n], promotion[:n])
+    other = by_hand.forecast(len(own) - n, promotion[n:])
+    some = exog["open"][other.index] == 1
+    np.testing.assert_array_equal(ahead.mean[other.index][some], other.mean[some])
+    times = other.index[some]
+    np.testing.assert_array_equal(ahead.cov.loc[times, times], other.cov.loc[times, times])
+    assert any(line.kind == "open" and "Sunday" in line for line in fitted.choices_)
+    assert list(fitted.effects().index) == ["promotion"]
+
+
+def test_hours_that_are_always_closed_are_left_out(rng):
+    index = pd.date_range("2024-01-01", periods=24 * 20, freq="h")
+    opened = (index.hour >= 8) & (index.hour < 18) & (index.day_of_week < 6)
+    opened &= rng.random(len(index)) > 0.02
+    y = pd.Series(np.where(opened, 40.0 + index.hour + rng.standard_normal(len(index)), 0.0), index)
+    exog, n = pd.DataFrame({"open": opened * 1}, index), 24 * 18 + 20  # to 20 o'clock
+    fitted = model(calendar="profile", seasonal_period=10).fit(y[:n], exog[:n])
+    assert fitted.history_.index.freq.kwds["weekmask"] == "Mon Tue Wed Thu Fri Sat"
+    assert any(line.kind == "open" and "08:00 to 18:00" in line for line in fitted.choices_)
+    for at, ahead in (
+        (n, fitted.forecast(20, exog[n : n + 20])),
+        (n + 3, fitted.apply(y[: n + 3], exog[: n + 3]).forecast(17, exog[n + 3 : n + 20])),
+        (n + 15, fitted.update(y[n : n + 15], exog[n : n + 15]).forecast(5, exog[n + 15 : n + 20])),
+    ):
+        assert ahead.index.equals(index[at : n + 20])
+        assert (ahead.mean[~opened[at : n + 20]] == 0.0).all()
+        some = opened[at : n + 20]
+        assert (ahead.mean[some] - 40.0 - ahead.index.hour[some]).abs().max() < 1.0
+
+
+def test_closed_steps_in_cards_checks_and_averages(rng):
+    y, exog = shop(rng)
+    closed = exog["open"][N:] == 0
+    both = Combination([model(), model(differences=1)]).fit(y[:N], exog[:N])
+    ahead = both.forecast(STEPS, exog[N:])
+    assert (ahead.mean[closed] == 0.0).all()
+    assert (ahead.std[closed] == 0.0).all()
+    assert (ahead.std[~closed] > 1.0).all()
+    ahead = both.forecasters_[0].forecast(STEPS, exog[N:])
+    assert "Forecast" in ahead._repr_html_()
+    steps = ahead.check(n_samples=100, random_state=0).frame.index
+    assert len(steps) == (~closed).sum() + 1  # and the sum
+
+
+def test_values_of_closed_times_are_as_good_as_missing(rng):
+    y, exog = shop(rng, sundays=False)
+    means = [model().fit(one[:N], exog[:N]).forecast(STEPS, exog[N:]).mean
+             for one in (y, y.where(exog["open"] == 1))]  # fmt: skip
+    pd.testing.assert_series_equal(*means)
+
+
+def test_open_steps_have_the_widths_of_a_series_that_never_closes():
+    inside, width = [], []
+    for seed in range(16):
+        y, exog = shop(np.random.default_rng(seed), 240 + STEPS, seed % 2 == 0)
+        ahead = model().fit(y[:240], exog[:240]).forecast(STEPS, exog[240:])
+        interval, some = ahead.interval(0.9), exog["open"][240:] == 1
+        actual = y[240:]
+        covered = (actual >= interval["lower"]) & (actual <= interval["upper"])
+        assert covered[~some].all()
+        inside += covered[some].tolist()
+        width.append((interval["upper"] - interval["lower"])[some][-3:].mean())
+    # of AR(1): 2 * 1.645 std / sqrt(1 - .6^2); correlated errors, four standard errors
+    assert np.mean(inside) == pytest.approx(0.9, abs=0.05)
+    assert np.mean(width) == pytest.approx(3.29 * 2.0 / 0.8, rel=0.08)
+
+
+def test_every_way_onwards(rng, tmp_path):
+    """At a later origin, from a file, in a backtest, and between scenarios."""
+    y, exog = shop(rng, N + 2 * STEPS)
+    fitted = model().fit(y[:N], exog[:N])
+    fitted.save(tmp_path / "m")
+    then = slice(N, N + 8)
+    later, last = slice(N + 8, N + 15), exog.index[N + 7]
+    assert last.day_of_week == 6  # after a closed one
+    means = [
+        load_model(tmp_path / "m").update(y[then], exog[then]).forecast(7, exog[later]).mean,
+        fitted.apply(y[: N + 8], exog[: N + 8]).forecast(7, exog[later]).mean,
+        fitted.update(y[then], exog[then]).forecast(7, exog[later]).mean,
+    ]
+    for mean, limit in zip(means, (1e-9, 0.02, 0.0), strict=True):  # nothing is learned by `apply`
+        assert mean.index.equals(exog.index[later])
+        np.testing.assert_allclose(mean, means[-1], rtol=limit)
+    plan = exog[later].assign(promotion=1.0)
+    both = fitted.scenarios({"base": exog[later], "plan": plan}, 7)
+    change = (both["plan"] - both["base"]).mean
+    closed, more = exog["open"][later] == 0, exog["promotion"][later] == 0
+    assert (change[closed] == 0.0).all()
+    np.testing.assert_allclose(change[more & ~closed], 8.0, atol=3.0)
+    result = backtest(model(), y, 7, exog=exog, n_origins=3, refit=False)
+    at = result.frame.set_index("time")
+    is_closed = exog["open"].reindex(at.index) == 0
+    assert (at["mean"][is_closed] == 0.0).all()
+    assert is_closed.sum() >= 3
+
+
+def refused(*arguments, **given):
+    with pytest.raises(InvalidArgument) as caught:
+        model(**given).fit(*arguments)
+    return caught.value
+
+
+def test_what_a_column_of_open_times_is(rng):
+    y, exog = shop(rng)
+    assert refused(y).argument == "open"
+    assert refused(y, exog.rename(columns={"open": "is_open"})).argument == "open"
+    assert refused(y, exog.replace({"open": {0: 2}})).argument == "exog"
+    error = refused(y + 1.0, exog)
+    assert (error.argument, error.got) == ("y", f"1 at {y.index[(exog['open'] == 0).argmax()]:%F}")
+    fitted = model().fit(y[:N], exog[:N])
+    with pytest.raises(InvalidArgument) as caught:  # a Sunday
+        fitted.forecast(STEPS, exog[N:].assign(open=1))
+    assert caught.value.argument == "exog"
+    stds = exog[N:] * 0.0 + [0.0, 0.1]
+    with pytest.raises(InvalidArgument) as caught:
+        fitted.forecast(STEPS, exog[N:], exog_std=stds)
+    assert caught.value.argument == "exog_cov"
+
+
+def test_the_command_line_takes_the_column(rng, tmp_path):
+    y, exog = shop(rng)
+    past, future = tmp_path / "past.csv", tmp_path / "future.csv"
+    exog[:N].assign(y=y[:N]).rename_axis("ds").to_csv(past)
+    exog[N:].rename_axis("ds").to_csv(future)
+    columns = ("--exog", "promotion", "--exog", "open", "--open", "open")
+    out = tmp_path / "f.csv"
+    given = ("--model", "linear", "--lags", "2", "--steps", str(STEPS), "--output", str(out))
+    words = ("forecast", past, *columns, "--exog-future", future, *given)
+    assert main([*map(str, words)]) == 0
+    table = pd.read_csv(out, index_col="ds", parse_dates=True)
+    closed = exog["open"][N:] == 0
+    assert (table["mean"][closed] == 0.0).all()
+    assert (table["mean"][~closed] > 20.0).all()

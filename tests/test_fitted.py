@@ -9,6 +9,7 @@ from forecast_unc import (
     Combination,
     Forecaster,
     GPRegressor,
+    LinearRegressor,
     RVMRegressor,
     baselines,
 )
@@ -181,6 +182,21 @@ def test_a_baseline_has_none():
             r"SeasonalNaive\. Leave it out, or use backtest\.",
         ):
             ask()
+
+
+@pytest.mark.parametrize("regressor", [LinearRegressor(), GP], ids=["linear", "process"])
+def test_one_pass_over_gaps_has_the_forecasts_from_each_origin(regressor):
+    y = pd.Series(np.sin(0.7 * np.arange(60.0)) + 0.1 * np.cos(np.arange(60.0) ** 2))
+    y.iloc[[9, 20, 22, 27, 28, 31, 50]] = np.nan
+    (model,) = Forecaster(regressor, lags=[1, 4], differences=1).fit(y).models_
+    at = np.arange(60)
+    mean, var = model.next_levels(at)
+    assert np.isfinite(mean[10:]).all()
+    for place in np.flatnonzero(np.isfinite(mean)):
+        before, future = model.past.before(place), model.past.step(place)
+        joint = propagate(model.one_step, before, future, Method(model.moments))
+        np.testing.assert_allclose(mean[place], joint.mean[0], rtol=1e-7)
+        np.testing.assert_allclose(var[place], joint.cov[0, 0], rtol=1e-7)
 
 
 def test_one_pass_has_the_forecasts_from_each_origin_of_a_noisy_series():

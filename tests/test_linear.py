@@ -270,6 +270,17 @@ def test_inputs_may_be_far_from_zero(model):
     assert shifted.noise_std_ == pytest.approx(plain.noise_std_, rel=0.05)
 
 
+def test_a_search_over_many_groups_ends_where_none_gains(rng):
+    X = np.hstack([rng.normal(size=(90, 40)), np.eye(PLACES)[np.arange(90) % PLACES]])
+    groups = (*range(30), *np.repeat(range(30, 35), 2), *[35] * PLACES)
+    y = X @ (rng.normal(size=X.shape[1]) * (np.arange(X.shape[1]) % 3 == 0)) + rng.normal(size=90)
+    many = LinearRegressor(groups=groups).fit(X, y)
+    again = LinearRegressor(groups=groups).fit_near(X, y, many.precisions_)
+    np.testing.assert_array_equal(many.precisions_, again.precisions_)
+    np.testing.assert_allclose(many.log_evidence_, again.log_evidence_, rtol=1e-9)
+    assert again.n_iter_ == 1
+
+
 def test_groups_that_cancel_are_found(rng):
     """From little weight alone the search ends 120 nats below, at noise without a signal."""
     common, own = 100.0 * rng.normal(size=50), rng.normal(size=50)

@@ -182,6 +182,18 @@ def test_paths_have_the_moments_of_the_joint():
     assert_allclose(smoothing.sample(y, 3, 50_000, 0), paths[:, :3], rtol=1e-12)
 
 
+@pytest.mark.parametrize("period", [1, 4, 30])
+def test_what_columns_carry_on_is_that_of_each_alone(rng, period):
+    columns = rng.normal(size=(40, 3)) + np.array([0.0, 5.0, -9.0])
+    columns[[7, 8, 20]] = np.nan
+    smoothing, noise = Smoothing.learn(seasonal(40), period), np.ones(40)
+    each = [smoothing.carried(column[:, None], 5, noise) for column in columns.T]
+    np.testing.assert_allclose(smoothing.carried(columns, 5, noise), np.hstack(each), rtol=1e-9)
+    one = replace(smoothing, nodes=smoothing.nodes.take([smoothing.weights.argmax()]))
+    alone = replace(one, weights=np.ones(1)).rolling(columns[:, 0], [40], 5)
+    np.testing.assert_allclose(each[0].T, alone, rtol=1e-9)
+
+
 def test_rolling_means_take_what_comes_before_the_origin_alone():
     y = seasonal(40, 4, missing=[5, 30])
     smoothing = Smoothing.learn(y, 4)

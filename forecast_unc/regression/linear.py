@@ -10,7 +10,7 @@ from typing import ClassVar, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.linalg.blas import dgemm, dsyrk, dtrsm
-from scipy.linalg.lapack import dpotrf, dpotrs
+from scipy.linalg.lapack import dpotrf, dpotrs, dtrtrs
 from scipy.special import gammaln
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -33,6 +33,9 @@ _GRID = np.geomspace(1e-8, 1e7, 31)
 # From little and from much weight: where groups cancel each other, the one ends 120 nats below.
 _STARTS = (1.0, 1e-6)
 _ROUNDS = 10  # of a search over the groups, at most; two or three suffice
+_LEAST_GAIN = 1e-6  # nats, of a step of the search
+_AT_ONCE = 16  # groups that the search looks at before it moves one
+_MOST_DIGITS = 6.0 * np.log(10.0)  # that updating an inverse may cost before it is made anew
 
 
 @dataclass(frozen=True)
@@ -390,8 +393,10 @@ class LinearRegressor(KernelRegressor):
 class _Solution(NamedTuple):
     """What the evidence of some precisions is made of."""
 
+    precisions: Array  # (g,)
     inverse: Array  # (r, r), of A among the columns that are not eliminated
     weights: Array  # (r,), posterior means
+    prior: float  # log |a| of the columns with a precision
     log_det: float
     left: float
     log_evidence: float
@@ -405,51 +410,32 @@ class _Evidence:
         out = np.append(orthogonal, False)
         self.first, self.rest = np.flatnonzero(out), np.flatnonzero(~out)
         self.dof = sums.n - int((labels < 0).sum())
+        self.least = np.finfo(np.float64).eps * sums.square + np.finfo(np.float64).tiny
         self.constant = float(gammaln(0.5 * self.dof) - 0.5 * self.dof * np.log(np.pi))
         gram, moment = sums.gram, sums.moment
         self.diagonal = gram.diagonal()[self.first]
         self.across = gram[np.ix_(self.first, self.rest)]
         self.inner, self.first_moment = gram[np.ix_(self.rest, self.rest)], moment[self.first]
+        self.sizes = np.bincount(labels[labels >= 0]).astype(np.float64)
+        self.members = [np.flatnonzero(labels[self.rest] == g) for g in range(len(self.sizes))]
 
     def __call__(self, precisions: Array) -> Array:
         """Log evidence (k,) of precisions (k, g); -inf where A is not positive definite."""
-        return self._evidence(precisions, *self._factors(precisions)[2:])
+        own, inner, moment = self._reduced(precisions)
+        chol = _factored(inner)
+        w = np.linalg.solve(chol, moment[:, :, None])[:, :, 0]
+        explained = (w**2).sum(axis=1) + (self.first_moment**2 / own).sum(axis=1)
+        diagonals = np.diagonal(chol, axis1=1, axis2=2)
+        log_det = 2.0 * np.log(diagonals).sum(axis=1) + np.log(own).sum(axis=1)
+        prior = np.log(precisions) @ self.sizes
+        return self._evidence(prior, log_det, self.sums.square - explained)
 
-    def _evidence(self, precisions: Array, log_det: Array, left: Array) -> Array:
-        learned = self.labels[self.labels >= 0]
-        prior = np.log(precisions[:, learned]).sum(axis=1)
-        least = np.finfo(np.float64).eps * self.sums.square + np.finfo(np.float64).tiny
-        left = np.maximum(left, least)
+    def _evidence(self, prior: Array, log_det: Array, left: Array) -> Array:
+        left = np.maximum(left, self.least)
         return np.asarray(self.constant + 0.5 * (prior - log_det - self.dof * np.log(left)))
 
-    def of_group(self, group: int, precisions: Array, now: _Solution) -> tuple[Array, Array]:
-        """Precisions (k, g) with the values of the grid for one group, and log evidence (k,).
-
-        With P the group's block of A^-1 and w its weights, a change d of its precision adds
-        log |I + d P| to log |A|, and d w' (I + d P)^-1 w to the least sum of squares.
-        """
-        tried = np.tile(precisions, (len(_GRID), 1))
-        tried[:, group] = _GRID
-        members = self.labels[self.rest] == group
-        if not (members.any() and np.isfinite(now.log_det)):
-            return tried, self(tried)
-        spread, axes = np.linalg.eigh(now.inverse[np.ix_(members, members)])
-        change = (_GRID - precisions[group])[:, None]
-        factors = np.maximum(1.0 + change * spread, np.finfo(np.float64).tiny)
-        squares = (axes.T @ now.weights[members]) ** 2 / factors
-        log_det = now.log_det + np.log(factors).sum(axis=1)
-        return tried, self._evidence(tried, log_det, now.left + (change * squares).sum(axis=1))
-
-    def solution(self, precisions: Array) -> _Solution:
-        """The inverse, the weights and the evidence of precisions (g,)."""
-        chol, w, log_det, left = self._factors(precisions[None])
-        value = self._evidence(precisions[None], log_det, left)
-        weights = np.linalg.solve(chol[0].T, w[0])
-        of_a = mirrored(inverse(chol[0]))
-        return _Solution(of_a, weights, float(log_det[0]), float(left[0]), float(value[0]))
-
-    def _factors(self, precisions: Array) -> tuple[Array, Array, Array, Array]:
-        """Of k precisions A = Z'Z + a: its factor L, L w, log |A|, and the least sum of squares."""
+    def _reduced(self, precisions: Array) -> tuple[Array, Array, Array]:
+        """Of A = Z'Z + a for k precisions: the diagonal that is eliminated, the rest, Z'y there."""
         a = np.where(self.labels < 0, 0.0, precisions[:, self.labels])
         own = self.diagonal + a[:, self.first]  # eliminated first, by the Schur complement
         share = self.across / own[:, :, None]
@@ -457,11 +443,120 @@ class _Evidence:
         diagonal = np.arange(len(self.rest))
         inner[:, diagonal, diagonal] += a[:, self.rest]
         moment = self.sums.moment[self.rest] - np.einsum("kfr,f->kr", share, self.first_moment)
-        chol = _factored(inner)
-        w = np.linalg.solve(chol, moment[:, :, None])[:, :, 0]
-        explained = (w**2).sum(axis=1) + (self.first_moment**2 / own).sum(axis=1)
-        log_det = 2.0 * np.log(chol[:, diagonal, diagonal]).sum(axis=1) + np.log(own).sum(axis=1)
-        return chol, w, log_det, self.sums.square - explained
+        return own, inner, moment
+
+    def solution(self, precisions: Array) -> _Solution:
+        """The inverse, the weights and the evidence of precisions (g,)."""
+        own, inner, moment = (one[0] for one in self._reduced(precisions[None]))
+        chol = np.asfortranarray(_factored(inner[None])[0])
+        half = dtrtrs(chol, moment, lower=1)[0]
+        left = self.sums.square - half @ half - (self.first_moment**2 / own).sum()
+        log_det = 2.0 * np.log(chol.diagonal()).sum() + np.log(own).sum()
+        prior = np.log(precisions) @ self.sizes
+        value = self._evidence(prior, log_det, left)
+        weights = dtrtrs(chol, half, lower=1, trans=1)[0]
+        of_a = mirrored(inverse(chol))
+        figures = float(prior), float(log_det), float(left), float(value)
+        return _Solution(precisions, of_a, weights, *figures)
+
+    def each_alone(self, now: _Solution) -> _Solution:
+        """End of one round over the groups, each with the best of the grid given the others."""
+        group, before = 0, now
+        while group < len(self.members):
+            some = self._next(group)
+            values = self._values(some, now)
+            # nats; of two rows and a free bias the evidence is the same everywhere
+            gain = values.max(axis=1) > now.log_evidence + _LEAST_GAIN
+            group = some[-1] + 1
+            if gain.any():
+                i = int(gain.argmax())
+                now, group = self._moved(some[i], _GRID[values[i].argmax()], now), some[i] + 1
+        return now if now is before else self.solution(now.precisions)
+
+    def _next(self, group: int) -> range:
+        """Groups whose values are found at once: some of one column each, or one group."""
+        stop = group
+        while stop < min(len(self.members), group + _AT_ONCE) and len(self.members[stop]) == 1:
+            stop += 1
+        return range(group, max(stop, group + 1))
+
+    def _values(self, groups: Sequence[int], now: _Solution) -> Array:
+        """Log evidence (k, len(_GRID)) of the grid for each of k groups, the others as they are.
+
+        With P the group's block of A^-1 and w its weights, a change d of its precision adds
+        log |I + d P| to log |A|, and d w' (I + d P)^-1 w to the least sum of squares.
+        """
+        members = np.concatenate([self.members[group] for group in groups])
+        if len(members) == len(groups):
+            spread = now.inverse[members, members][:, None, None]
+            squares = now.weights[members][:, None, None] ** 2
+        elif not len(members) and len(self.first) > len(self.rest):
+            tried = np.tile(now.precisions, (len(_GRID), 1))
+            tried[:, groups[0]] = _GRID
+            return self(tried)[None]
+        else:
+            block, weights = self._block(members, now) if len(members) else self._first(now)
+            spread, axes = np.linalg.eigh(block)
+            squares = (axes.T @ weights) ** 2
+        before = now.precisions[list(groups)][:, None]
+        change = (_GRID - before)[..., None]
+        factors = np.maximum(1.0 + change * spread, np.finfo(np.float64).tiny)
+        log_det = now.log_det + np.log(factors).sum(axis=2)
+        left = now.left + (change * squares / factors).sum(axis=2)
+        prior = now.prior + self.sizes[list(groups)][:, None] * np.log(_GRID / before)
+        return self._evidence(prior, log_det, left)
+
+    def _block(self, members: Positions, now: _Solution) -> tuple[Array, Array]:
+        """Block of A^-1 and weights of columns that are not eliminated."""
+        return now.inverse[np.ix_(members, members)], now.weights[members]
+
+    def _first(self, now: _Solution) -> tuple[Array, Array]:
+        """Block of A^-1 and weights of the columns that are eliminated."""
+        own = self.diagonal + now.precisions[self.labels[self.first]]
+        share = self.across / own[:, None]
+        block = np.diag(1.0 / own) + share @ now.inverse @ share.T
+        return block, self.first_moment / own - share @ now.weights
+
+    def _moved(self, group: int, precision: float, now: _Solution) -> _Solution:
+        """The solution with another precision of one group, if it gains."""
+        precisions, members = now.precisions.copy(), self.members[group]
+        precisions[group] = precision
+        change = precision - now.precisions[group]
+        block, weights = self._block(members, now)
+        spread, axes = np.linalg.eigh(block)
+        factors = 1.0 + change * spread
+        if not len(members) or np.abs(np.log(np.maximum(factors, 1e-300))).max() > _MOST_DIGITS:
+            reached = self.solution(precisions)
+            return reached if reached.log_evidence > now.log_evidence + _LEAST_GAIN else now
+        across = now.inverse[:, members] @ axes
+        share, along = change / factors, axes.T @ weights
+        of_a = now.inverse - (across * share) @ across.T
+        log_det, left = now.log_det + np.log(factors).sum(), now.left + share @ along**2
+        prior = now.prior + self.sizes[group] * np.log(precision / now.precisions[group])
+        value = float(self._evidence(prior, log_det, left))
+        moved = now.weights - across @ (share * along)
+        return _Solution(precisions, of_a, moved, prior, log_det, left, value)
+
+    def all_together(self, now: _Solution) -> _Solution:
+        """End of an ascent by steps of the grid in the direction in which the evidence grows."""
+        block, weights = self._first(now)
+        diagonal, w = np.empty((2, len(self.labels)))
+        diagonal[self.first], diagonal[self.rest] = block.diagonal(), now.inverse.diagonal()
+        w[self.first], w[self.rest] = weights, now.weights
+        learned = self.labels >= 0
+        a = now.precisions[self.labels[learned]]
+        shrunk = diagonal + self.dof * (w**2 / max(now.left, self.least))
+        slope = 1.0 - a * shrunk[learned]
+        step = _GRID[1] / _GRID[0]
+        for factor, free in ((step, a < _GRID[-1]), (1.0 / step, a > _GRID[0])):
+            if slope[free].sum() * np.log(factor) <= 0.0:
+                continue
+            while True:
+                reached = self.solution(np.clip(now.precisions * factor, _GRID[0], _GRID[-1]))
+                if reached.log_evidence <= now.log_evidence + _LEAST_GAIN:
+                    break
+                now = reached
+        return now
 
 
 def _factored(matrices: Array) -> Array:
@@ -476,22 +571,17 @@ def _factored(matrices: Array) -> Array:
 
 def _maximized(objective: _Evidence, precisions: Array) -> tuple[Array, float, int]:
     """End of an ascent over the grid, group after group, then all together; its rounds."""
-    best, rounds, moved = precisions, 0, True
-    now = objective.solution(best)
+    now = objective.solution(precisions)
+    while not np.isfinite(now.log_evidence) and now.precisions.max() < _GRID[-1]:
+        now = objective.solution(np.minimum(10.0 * now.precisions, _GRID[-1]))
+    if not np.isfinite(now.log_evidence):
+        return precisions, -np.inf, 0
+    rounds, moved = 0, True
     while moved and rounds < _ROUNDS:
-        rounds, moved = rounds + 1, False
-        for group in range(len(best) + 1):
-            if group < len(best):
-                tried, values = objective.of_group(group, best, now)
-            else:
-                tried = np.clip(best * _GRID[:, None], _GRID[0], _GRID[-1])
-                values = objective(tried)
-            # nats; of two rows and a free bias the evidence is the same everywhere
-            if values.max() > now.log_evidence + 1e-6:
-                reached = objective.solution(tried[values.argmax()])
-                if reached.log_evidence > now.log_evidence + 1e-6:
-                    best, now, moved = tried[values.argmax()], reached, True
-    return best, now.log_evidence, rounds
+        before = now
+        now, rounds = objective.all_together(objective.each_alone(now)), rounds + 1
+        moved = not np.array_equal(now.precisions, before.precisions)
+    return now.precisions, now.log_evidence, rounds
 
 
 def _solved(sums: _Statistics, precisions: Array) -> tuple[Array, Array]:

@@ -1,5 +1,8 @@
 """The error of one function that the steps of a horizon share."""
 
+import copy
+from typing import Self
+
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dtbtrs
@@ -65,6 +68,15 @@ class FunctionError:
         self._loadings[:, p + n] = self._loadings[:, p + n - back] @ weights + known
         self.step += 1
         return float(known @ self._innovations), float(known @ known), cross
+
+    def copy(self) -> Self:
+        """Another one with the steps so far."""
+        copied = copy.copy(self)
+        copied._path = copy.copy(self._path)  # writes after the steps so far alone
+        copied._entered, copied._observed = [*self._entered], [*self._observed]
+        for name in ("covariance", "_carry", "_damping", "_loadings"):
+            setattr(copied, name, getattr(self, name).copy(order="K"))
+        return copied
 
     def skip_step(self) -> None:
         """Enter a step of known input and level that was learned from: it shares no error."""

@@ -1,6 +1,8 @@
 """The state at the origin: what is known of the last levels where some are missing or noisy."""
 
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import groupby
 from typing import NamedTuple
 
 import numpy as np
@@ -80,7 +82,31 @@ def state_at_origin(model: OneStepModel, past: Past, method: Method, steps: int 
 
     The next level joins the last p at each step, and is conditioned on if it was observed.
     """
-    return _filtered(model, run_in(model, past), method, steps, np.empty((2, len(past.levels))))
+    n = len(past.levels)
+    passed = _filtered(model, run_in(model, past), method, steps, np.empty((2, n)), [n])
+    return next(passed)[1]
+
+
+def states_before(
+    model: OneStepModel, past: Past, method: Method, at: Positions
+) -> Iterator[tuple[int, State]]:
+    """States before sorted times, those after one complete window in one pass; none once diverged.
+
+    Each with room for a step.
+    """
+
+    def window(t: int) -> int:
+        start = run_in(model, past.before(t))
+        return -t if start.cov.any() else start.now
+
+    for _, group in groupby(at.tolist(), window):
+        times = list(group)
+        start = run_in(model, past.before(times[-1]))
+        predicted = np.empty((2, times[-1]))
+        with suppress(ValueError):  # it diverges on the way
+            for t, state in _filtered(model, start, method, 1, predicted, times):
+                function = state.function
+                yield t, state._replace(function=None if function is None else function.copy())
 
 
 def next_values(model: OneStepModel, past: Past, method: Method, at: Positions) -> Array:
@@ -92,16 +118,22 @@ def next_values(model: OneStepModel, past: Past, method: Method, at: Positions) 
     start = run_in(model, before, max(model.maps.depth, int(at[0]) - _RUN_IN_VALUES))
     predicted = np.full((2, len(before.levels)), np.nan)
     with suppress(ValueError):  # it diverges on the way
-        _filtered(model, start, method._replace(path_consistent=False), 0, predicted)
+        n, apart = len(before.levels), method._replace(path_consistent=False)
+        next(_filtered(model, start, apart, 0, predicted, [n]))
     predicted[1] += model.posterior.observation_var
     predicted[1] *= model.differencing.scale**2
     return predicted[:, at]
 
 
 def _filtered(
-    model: OneStepModel, start: RunIn, method: Method, steps: int, predicted: Array
-) -> State:
-    """The state after a pass from its start; `predicted`: mean and variance (2, n) on the way."""
+    model: OneStepModel,
+    start: RunIn,
+    method: Method,
+    steps: int,
+    predicted: Array,
+    stops: Sequence[int],
+) -> Iterator[tuple[int, State]]:
+    """States before some times of a pass; `predicted`: mean and variance (2, n) on the way."""
     past = start.past
     p = model.maps.depth
     n = len(past.levels)
@@ -109,8 +141,6 @@ def _filtered(
     function = None
     if method.path_consistent and model.posterior.joint:
         function = FunctionError(model.posterior, p, n - start.now + steps)
-    if start.now == n:
-        return State(start.mean, start.cov, function, limit)
     matching = MomentMatching(model, method, limit, function)
     trajectory = Trajectory(model, start.mean, n - start.now)
     lagged, levels = p - model.maps.lagged, np.arange(p)
@@ -118,9 +148,16 @@ def _filtered(
     cov[:p, :p] = start.cov
     noise_var = model.noise_var(past.noise, n)
     passed, t = start.passed_over(function is not None), start.now
-    while t < n:
+    left = iter(stops)
+    stop = next(left)
+    while True:
+        if t == stop:
+            yield t, State(trajectory.levels[-p:].copy(), cov[:p, :p].copy(), function, limit)
+            stop = next(left, -1)
+        if stop < 0:
+            return
         if passed[t]:  # with those after it, since moving the covariance is most of the time
-            few = passed[t : t + p]
+            few = passed[t : min(t + p, stop)]
             k = len(few) if few.all() else int(few.argmin())
             for _ in range(k):
                 trajectory.append(0.0)
@@ -147,7 +184,6 @@ def _filtered(
             trajectory.revise(mean[1:])
         cov[:p, :p] = cov[1:, 1:].copy()
         t += 1
-    return State(trajectory.levels[-p:].copy(), cov[:p, :p].copy(), function, limit)
 
 
 def _start(known: Flags, observed: Flags, p: int) -> int:

@@ -111,6 +111,16 @@ class FittedModel(ABC):
         The places of the times increase; hyper-parameters are those of the fit.
         """
 
+    def kept_next_levels(self, at: Positions) -> tuple[Array, Array]:
+        """The same, found once; not to be changed."""
+        if (key := at.tobytes()) not in self._next_levels:
+            self._next_levels[key] = self.next_levels(at)
+        return self._next_levels[key]
+
+    @cached_property
+    def _next_levels(self) -> dict[bytes, tuple[Array, Array]]:
+        return {}
+
     @abstractmethod
     def learned(self) -> list[str]:
         """Noise, evidence and search in words, as far as it has them."""

@@ -14,8 +14,9 @@ from forecast_unc._typing import Array
 from forecast_unc.distributions.marginals import normal_density
 from forecast_unc.forecasting.models.autocorrelated import AutocorrelatedRegression
 
-# Nats that an effect has to gain by bends, or by lags.
-_MARGIN = 5.0
+# Nats that an effect has to gain by bends, or all effects by lags; those of useless regressors gain
+# .1 to .15 each by chance, so that lags of many have to gain more.
+_MARGIN, _MARGIN_EACH = 5.0, 0.25
 # Numbers of lags that are tried, each after the one before has gained.
 _LAGS = (1, 3, 7)
 # Where an effect may bend: quantiles of a regressor with so many distinct values or more.
@@ -148,10 +149,10 @@ class ExogEffects:
         found = regression.learn(centered(best), best.kinds)
         start = best
 
-        def gains(tried: ExogColumns) -> bool:
+        def gains(tried: ExogColumns, margin: float = _MARGIN) -> bool:
             nonlocal best, found
             weights = regression.weights(centered(tried), tried.kinds, found)
-            gained = weights.log_evidence > found.log_evidence + _MARGIN
+            gained = weights.log_evidence > found.log_evidence + margin
             if gained:
                 best, found = tried, weights
             return gained
@@ -161,8 +162,9 @@ class ExogEffects:
             hinges = np.maximum(column[:, None] - np.array(places), 0.0)
             if places and regression.shows(found.left, column - column.mean(), hinges):
                 gains(replace(best, bends=(*best.bends[:j], places, *best.bends[j + 1 :])))
+        margin = max(_MARGIN, _MARGIN_EACH * exog.shape[1])
         for more in _LAGS:
-            if more > lags and not gains(replace(best, lags=more)):
+            if more > lags and not gains(replace(best, lags=more), margin):
                 break
         columns = centered(best)
         if best != start:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Self
 
@@ -24,8 +25,8 @@ from forecast_unc.forecasting.choose.specification import (
 )
 from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
 from forecast_unc.forecasting.horizon.futures import shared_innovations
-from forecast_unc.forecasting.horizon.gaussian import propagate
-from forecast_unc.forecasting.horizon.origin import next_values, run_in
+from forecast_unc.forecasting.horizon.gaussian import propagate, propagate_from
+from forecast_unc.forecasting.horizon.origin import next_values, run_in, states_before
 from forecast_unc.forecasting.horizon.step import Trajectory
 from forecast_unc.forecasting.horizon.types import Future, LevelJoint, Method, OneStepModel, Past
 from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
@@ -233,7 +234,7 @@ class LaggedModel(FittedModel):
 
     def with_more(self, exog: Array) -> Self:
         """The model whose regressors are so much more (n, k) at each time, not as lagged ones."""
-        if self.specification.exog_as == "lasting":
+        if self.specification.exog_as == "lasting" or not exog.any():
             return self
         inputs = self.past.exog.copy()
         moved = self.exog_columns.moved(self.history.exog, exog)
@@ -242,6 +243,8 @@ class LaggedModel(FittedModel):
 
     def without_calendar(self) -> Self:
         """The model of the same levels, without effects of the calendar taken out of them."""
+        if self.taken_out.calendar is NO_CALENDAR:
+            return self
         return replace(self, taken_out=replace(self.taken_out, calendar=NO_CALENDAR))
 
     def plug_in(self, origins: Positions, steps: int) -> Array:
@@ -299,13 +302,11 @@ class LaggedModel(FittedModel):
             times = np.unique(at[noisy])
             found = next_values(one_step, past, method, times)
             mean[noisy], var[noisy] = found[:, np.searchsorted(times, at[noisy])]
-        for place in np.flatnonzero(noisy & np.isnan(mean)):
-            before, future = past.before(at[place]), past.step(at[place])
-            try:
-                joint = propagate(one_step, before, future, method)
-            except ValueError:  # it diverges on the way
-                continue
-            mean[place], var[place] = joint.mean[0], joint.cov[0, 0]
+        for time, state in states_before(one_step, past, method, at[noisy & np.isnan(mean)]):
+            place = np.searchsorted(at, time)
+            with suppress(ValueError):  # it diverges
+                joint = propagate_from(one_step, state, past.step(time), method)
+                mean[place], var[place] = joint.mean[0], joint.cov[0, 0]
         return mean, var
 
     @property

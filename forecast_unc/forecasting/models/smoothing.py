@@ -135,6 +135,8 @@ class SmoothingModel(FittedModel):
 
     def without_calendar(self) -> Self:
         """The model of the same levels, without effects of the calendar taken out of them."""
+        if self.taken_out.calendar is NO_CALENDAR:
+            return self
         return replace(self, taken_out=replace(self.taken_out, calendar=NO_CALENDAR))
 
     def plug_in(self, origins: Positions, steps: int) -> Array:

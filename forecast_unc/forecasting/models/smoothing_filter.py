@@ -158,10 +158,11 @@ class Smoothing:
 
     def carried(self, columns: Array, steps: int, noise: Array) -> Array:
         """Means (h, d) of the next values after columns (n, d), by the node of the most weight."""
+        n, d = columns.shape
         best = np.argsort(self.weights)[-1:]
-        one = replace(self, nodes=self.nodes.take(best), weights=np.ones(1))
-        ahead = [one.rolling(column, [len(column)], steps, noise)[0] for column in columns.T]
-        return np.array(ahead).T
+        one = replace(self, nodes=self.nodes.take(np.repeat(best, d)))
+        means, _, _ = next(one._ahead(columns, [n], steps, noise))
+        return np.asarray(means.T)
 
     def next_values(
         self, y: Array, origins: Sequence[int], noise: Array | None = None
@@ -233,7 +234,7 @@ class Smoothing:
             if m:
                 loadings += season[np.arange(len(some))[:, None], times % self.period]
             start = np.concatenate([np.ones((*start.shape[:2], 1)), start], axis=2)
-            means = y[0] + np.einsum("ohkc,okc->okh", loadings, start)
+            means = np.reshape(y[0], (-1, 1)) + np.einsum("ohkc,okc->okh", loadings, start)
             yield from zip(means, loadings, cholesky, strict=True)
 
 
@@ -286,14 +287,13 @@ def _waves(period: int, times: Positions) -> Array:
 def _filtered(
     nodes: Nodes, period: int, y: Array, origins: Sequence[int], noise: Array
 ) -> Iterator[_State]:
-    """The filter at each origin."""
+    """The filter at each origin; of a series y (n,), or of one for each node (n, K)."""
     K, (m, q) = len(nodes.alpha), _season(period)
-    missing = np.isnan(y)
+    missing = np.isnan(y).reshape(len(y), -1)[:, 0]
     ends = 3 + m + q + unknowns(missing, period)  # of the columns so far
     C = int(ends[-1])
     # what an innovation is without the level and the season of a short one
     targets = np.zeros((max(origins), C))
-    targets[:, 0] = y[: len(targets)] - y[0]
     targets[:, 3 : 3 + q] = -_waves(period, np.arange(len(targets)))
     state, season = np.zeros((2, K, C)), np.zeros((m, K, C))
     level, trend = state
@@ -322,6 +322,7 @@ def _filtered(
                 innovation[:, ends[t] - 1] = noise[t]
         else:
             np.subtract(targets[t], level + season[t % m] if m else level, out=innovation)
+            innovation[:, 0] += y[t] - y[0]
         state += gains * innovation
         if m:
             season[t % m] += gamma * innovation

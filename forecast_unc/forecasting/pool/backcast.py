@@ -171,7 +171,7 @@ def past_steps(model: FittedModel, at: Positions, more: Array | None = None) -> 
     `more` (n, k) is what the regressors are more at each time, and not as lagged ones.
     """
     with blas_threads(model.n_rows):
-        mean, var = (model if more is None else model.with_more(more)).next_levels(at)
+        mean, var = (model if more is None else model.with_more(more)).kept_next_levels(at)
     mean = mean + model.taken_out.at(model.history.index, model.history.exog)[at]
     if more is not None:
         mean += model.taken_out.exog.moved(model.history.exog, more)[at]

@@ -140,3 +140,55 @@ def test_sums_of_a_bistable_map(propagation):
     assert np.abs(normal - total.cdf(levels).iloc[0]).max() > 0.1
     check = ahead.check(random_state=0)
     assert (check.verdict, check.reasons) == (propagation, ())
+
+
+# Averages
+
+TILTED = of_paths(1.5 * two_peaks(seed=5)[::-1] + np.linspace(0.0, 1.0, H)[:, None])
+NORMAL = Forecast(INDEX, np.full(H, 0.5), 0.5 + 0.5 * np.eye(H))
+
+
+def pooled(members, weights, rng, n=40_000):
+    """Paths with the ranks of a member's, by its share in the variance, and averaged quantiles."""
+    many = [(one.sample(n, 0) if one.paths is None else one.paths).to_numpy() for one in members]
+    shares = np.array([w * one.std.mean() ** 2 for w, one in zip(weights, members, strict=True)])
+    which = rng.choice(len(members), n, p=shares / shares.sum())
+    u = np.empty((H, n))
+    for k, paths in enumerate(many):
+        ranks = stats.rankdata(paths, axis=1) / (paths.shape[1] + 1.0)
+        u = np.where(which == k, ranks[:, rng.integers(paths.shape[1], size=n)], u)
+    pairs = list(zip(weights, many, strict=True))
+    return np.array([sum(w * np.quantile(paths[t], u[t]) for w, paths in pairs) for t in range(H)])
+
+
+@pytest.mark.parametrize("other", [TILTED, NORMAL], ids=["paths", "normal"])
+@pytest.mark.parametrize("how", ["steps", "sum", "max", [1.0, -1.0, 0.0, 0.0]], ids=str)
+def test_an_average_has_averaged_quantiles_and_the_ranks_of_paths(other, how, rng):
+    weights = [0.7, 0.3]
+    paths, ahead = pooled([TWO, other], weights, rng), Forecast.average([TWO, other], weights)
+    if how == "max":
+        ahead, paths = ahead.aggregate("max"), paths.max(axis=0, keepdims=True)
+    elif how != "steps":
+        row = np.ones(H) if how == "sum" else np.array(how)
+        ahead, paths = ahead.aggregate(row), (row @ paths)[None]
+    p = np.arange(0.05, 1.0, 0.05)
+    for row in range(len(ahead)):
+        found = ahead.cdf(np.quantile(paths[row], p)).iloc[row]
+        np.testing.assert_allclose(found, p, atol=0.04)
+
+
+def test_an_average_with_itself_has_its_paths():
+    twice = Forecast.average([TWO, TWO], [1.0, 2.0])
+    np.testing.assert_allclose(twice.paths, TWO.paths, atol=5e-4)  # stds by n - 1 and by n
+    np.testing.assert_allclose(twice.quantile(0.4), TWO.quantile(0.4), atol=5e-4)
+
+
+@pytest.mark.parametrize("other", [TILTED, NORMAL], ids=["paths", "normal"])
+def test_paths_of_an_average_do_not_depend_on_its_horizon(other):
+    weights = np.array([[1.0, 0.6, 0.2, 0.0], [0.0, 0.4, 0.8, 1.0]])
+    whole = Forecast.average([TWO, other], weights)
+    first = Forecast.average([TWO[:2], other[:2]], weights[:, :2])
+    np.testing.assert_allclose(whole.paths.iloc[:2], first.paths, atol=1e-12)
+    shorter = Forecast.average([TWO[:3], other], weights)
+    np.testing.assert_allclose(whole.paths, shorter.paths, atol=1e-12)
+    np.testing.assert_allclose(whole.paths.iloc[0], TWO.paths.iloc[0], atol=5e-4)

@@ -248,7 +248,7 @@ class Forecast:
 
     @property
     def paths(self) -> pd.DataFrame | None:
-        """Sample paths, steps by paths, of one model by Monte Carlo or mixture; else None."""
+        """Sample paths, steps by paths, of Monte Carlo, a mixture, averages of these; else None."""
         paths = self._joint.paths
         return None if paths is None else pd.DataFrame(paths.copy(), index=self.index)
 
@@ -376,7 +376,8 @@ class Forecast:
         its normal scores are those of the weighted sum of std R std, std in units of y and R those
         of a member's scores. :meth:`censored` forecasts are averaged before their bounds, and
         censored at the average of these if all have one; counts (:meth:`whole`) are averaged before
-        rounding, and rounded if all are. Parts are averaged, :attr:`paths` dropped.
+        rounding, and rounded if all are. Parts are averaged. If a member has :attr:`paths`, the
+        average has as many: each has the ranks of a member's path, and averaged quantiles.
 
         ``forecasts`` are from the same origin; shorter ones count for their own steps only.
         ``weights`` are (k,), one a forecast, or (k, h), with a column for each step of the longest;
@@ -433,8 +434,8 @@ class Forecast:
         ``correlation`` is r, from -1 for independent steps to 1 for steps that
         move as one. T(z) is z, or with ``dof``, from 3, Student's t of so many degrees of freedom
         and the same 80 % interval, for what is normal in units of y. The steps of a single model's
-        paths have :math:`q_t(c T(z))`, too. :meth:`decompose` shows what changed as its part
-        ``calibration``; :attr:`paths` are dropped.
+        paths have :math:`q_t(c T(z))`, too, and :attr:`paths` keep their ranks, except for a share
+        \|r\|. :meth:`decompose` shows what changed as its part ``calibration``.
         """
         factors = frozen("factor", factor, (len(self),))
         if not (factors > 0).all():
@@ -531,9 +532,9 @@ class Forecast:
         evenly over the joint distribution (fewer beyond 128 steps), the same every time.
 
         Probabilities are right to about .002; of extremes of a conformal forecast, or with 1000
-        paths of its own, to .02. A difference of steps at a bound may be 0 with a probability that
-        :attr:`atoms` does not list; beside it they are right to .04. An extreme that is the same in
-        all paths is refused.
+        paths of its own, to .02. Fewer than 16,384 paths of unbounded values are smoothed. A
+        difference of steps at a bound may be 0 with a probability that :attr:`atoms` does not list;
+        beside it they are right to .04. An extreme that is the same in all paths is refused.
 
         ``how`` is "sum", "mean", "max", "min", or the weights (h,) of any linear combination:
         ``[-1, 0, 1]`` for the change from step 1 to step 3, or a Series of them by time. ``freq``

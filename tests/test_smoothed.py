@@ -102,6 +102,36 @@ def test_scores_are_those_of_two_peaks():
     assert (scores["nlpd"][[1, 3]] > 2.0).all()  # between the peaks; .9 of the normal
 
 
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.95])
+def test_the_shortest_region_of_two_peaks_has_two_pieces(coverage):
+    pieces, paths = TWO.highest_density(coverage), two_peaks()
+    if coverage > 0.5:
+        assert pieces.index.value_counts().eq(2).all()
+    for row in range(H):
+        own = pieces.loc[[row]]
+        inside = sum(
+            ((low <= paths[row]) & (paths[row] <= high)).mean()
+            for low, high in own[["lower", "upper"]].to_numpy()
+        )
+        assert inside == pytest.approx(coverage, abs=0.03)
+        assert own["probability"].sum() == pytest.approx(coverage, abs=0.002)
+        whole = TWO.interval(coverage).loc[row]
+        assert (own["upper"] - own["lower"]).sum() < whole["upper"] - whole["lower"]
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.95])
+def test_the_shortest_region_of_a_normal_step_is_its_central_interval(coverage):
+    normal = Forecast(INDEX, [0.0, 1.0, -5.0, 30.0], np.diag([1.0, 4.0, 1e-6, 1e6]))
+    found, expected = normal.highest_density(coverage), normal.interval(coverage)
+    apart = (found[["lower", "upper"]] - expected).abs().max(axis=1)
+    assert (apart < 0.01 * normal.std).all()
+
+
+def test_the_region_at_a_bound_begins_there():
+    bounded = Forecast(INDEX, np.zeros(H), np.eye(H)).censored(0.0)
+    np.testing.assert_array_equal(bounded.highest_density(0.8)["lower"], 0.0)
+
+
 def test_normal_paths_leave_all_normal():
     ahead = of_normal()
     np.testing.assert_allclose(ahead.quantile(0.9), ahead.mean + 1.2815515655 * ahead.std)

@@ -37,6 +37,7 @@ from forecast_unc.distributions.page import forecast_card
 from forecast_unc.distributions.picture import fan
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.prediction import Member, Prediction, average
+from forecast_unc.distributions.regions import highest_density
 from forecast_unc.distributions.sums import extreme
 from forecast_unc.distributions.variance_parts import (
     MakeParts,
@@ -632,6 +633,27 @@ class Forecast:
         coverage = _checks.check_coverage(coverage)
         return self._band(-ndtri(0.5 * (1 - coverage)))
 
+    def highest_density(self, coverage: float = 0.9) -> pd.DataFrame:
+        """Return the shortest region of each step that holds the value with this probability.
+
+        Its density is the highest: of a distribution with two peaks it has two pieces, where the
+        central :meth:`interval` is one, with all that is unlikely between them. A row a piece, by
+        the time of the step: ``lower`` and ``upper``, in units of y, and ``probability``, which add
+        up to ``coverage``, in (0, 1), within .002. Gaps below 3 % of the region are closed.
+
+        Examples
+        --------
+        >>> paths = np.random.default_rng(0).normal(0, 0.2, (1, 1000)) + np.repeat([-1, 1], 500)
+        >>> two = Forecast(pd.RangeIndex(1), paths.mean(axis=1), np.atleast_2d(np.cov(paths)),
+        ...                paths=paths)
+        >>> two.highest_density(0.8)[["lower", "upper"]].round(1).to_numpy().tolist()
+        [[-1.3, -0.7], [0.7, 1.3]]
+        """
+        coverage = _checks.check_coverage(coverage)
+        rows = highest_density(self._joint.marginals, coverage)
+        frame = pd.DataFrame(rows, columns=["step", "lower", "upper", "probability"])
+        return frame.set_axis(self._index[frame.pop("step").to_numpy(np.intp)])
+
     def simultaneous_interval(self, coverage: float = 0.9) -> pd.DataFrame:
         r"""Return the band that holds the whole path, ``lower`` and ``upper``, in units of y.
 
@@ -845,8 +867,10 @@ class Forecast:
     ) -> Axes:
         """Draw the mean and nested central intervals, and return the axes.
 
-        The line is the mean. Of a skewed forecast it can leave a narrow band, whose middle is
-        :attr:`median`. The legend stands above the axes.
+        Where a step of sample paths has two peaks, the shortest regions (:meth:`highest_density`)
+        take the place of the intervals, unless ``regions`` is False. The line is the mean. Of a
+        skewed forecast it can leave a narrow band, whose middle is :attr:`median`. The legend
+        stands above the axes.
 
         Parameters
         ----------
@@ -858,7 +882,7 @@ class Forecast:
             forecast's times; where to draw, by default a new figure, as `DataFrame.plot` of pandas
             and statsmodels do.
         style
-            ``color``, ``label`` and ``legend``, as for :func:`plot.fan`.
+            ``color``, ``label``, ``legend`` and ``regions``, as for :func:`plot.fan`.
         """
         return fan(self, coverage, history=history, actual=actual, ax=ax, **style)
 

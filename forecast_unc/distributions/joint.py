@@ -178,8 +178,9 @@ class Joint:
         """The joint of other functions and correlations; the covariance gains a part for it."""
         changed = Joint.of(q, cor)
         if paths is not None:
-            std = np.sqrt(q.variance())
-            changed = replace(changed, cov=np.outer(std, std) * cor, paths=paths)
+            with np.errstate(over="ignore"):
+                cov = np.outer(changed.std, changed.std) * cor
+            changed = replace(changed, cov=cov, paths=paths)
         if self.parts is None:
             return changed
         parts = partial(with_more, self.parts, "calibration", changed.cov - self.cov)

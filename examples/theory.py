@@ -1,4 +1,4 @@
-"""Pictures of the theory pages, each of the smallest case that shows its point.
+"""Pictures of the theory pages and of fan charts, each of the smallest case that shows its point.
 
     python examples/theory.py --output docs/img            # all, some ten seconds
     python examples/theory.py --output docs/img --only averages
@@ -129,6 +129,18 @@ def draw_propagations(figure):
     legend_above(figure, axes[0])
 
 
+def draw_regions(figure):
+    rng, values = np.random.default_rng(2), [1.0]
+    while len(values) < 200 or abs(values[-1]) > 0.1:  # until it is between its two sides
+        values.append(1.5 * values[-1] - 0.5 * values[-1] ** 3 + 0.3 * rng.standard_normal())
+    y = pd.Series(values[-200:], name="value")
+    ahead = Forecaster(GPRegressor(), lags=1).fit(y).forecast(12)
+    for ax, regions in zip(figure.subplots(1, 2, sharey=True), (False, None), strict=True):
+        ahead.plot(y[-25:], ax=ax, regions=regions, legend=False)
+        title(ax, "central intervals" if regions is False else "shortest regions")
+    legend_above(figure, ax)
+
+
 def draw_questions(figure):
     y = walk(120, 0.9, 1)
     ahead = Forecaster(GPRegressor(), lags=2).fit(y).forecast(24, propagation="exact")
@@ -227,6 +239,7 @@ SIZES = {
     "one_step": (7.2, 3.2),
     "horizon": (7.2, 3.0),
     "propagations": (7.2, 2.8),
+    "regions": (7.6, 3.0),
     "questions": (7.2, 3.0),
     "transforms": (7.2, 2.6),
     "smoothing": (7.2, 2.9),

@@ -70,10 +70,12 @@ def test_sampled_paths_are_kept_in_units_of_y(name, fitted):
     assert model.forecast(5).paths.shape == (5, horizon_paths.PIECES)
 
 
-def test_an_average_of_several_keeps_no_paths(fitted):
+def test_an_average_has_paths_if_a_member_has(fitted):
     ahead = fitted("automatic")
     assert len(ahead.models_) > 1
-    assert ahead.forecast(2, propagation="monte_carlo", n_samples=20, random_state=0).paths is None
+    assert ahead.forecast(2).paths is None
+    drawn = ahead.forecast(2, propagation="monte_carlo", n_samples=20, random_state=0)
+    assert drawn.paths.shape == (2, 20)
 
 
 def test_a_path_beyond_a_float_has_diverged(monkeypatch, fitted):

@@ -221,6 +221,25 @@ def test_the_bands_of_a_forecast_are_of_50_80_and_95_percent():
     assert {"50 %", "80 %", "95 %"} <= set(legend(ahead.plot()))
 
 
+@pytest.mark.parametrize("index", ["periods", "range"])
+@pytest.mark.parametrize("steps", [1, STEPS])
+def test_regions_take_the_place_of_bands_where_a_step_has_two_peaks(index, steps):
+    rng, times = np.random.default_rng(0), INDEXES[index][-steps:]
+    sides = np.repeat([-1.0, 1.0], 200) + 0.2 * rng.standard_normal((steps, 400))
+    one = 0.2 * rng.standard_normal((steps, 400))
+    for paths, pieces in ((sides, 2), (one, 1)):
+        ahead = Forecast(times, paths.mean(axis=1), np.cov(paths).reshape(steps, -1), paths=paths)
+        drawn = {regions: ahead.plot(regions=regions) for regions in (None, True, False)}
+        bands = len(drawn[False].collections)
+        assert len(drawn[None].collections) == bands == 3
+        shapes = [sum(len(band.get_paths()) for band in ax.collections) for ax in drawn.values()]
+        assert shapes[1] >= pieces * 2 * steps
+        assert (shapes[0] == shapes[1]) == (pieces == 2 or steps == 1)
+        assert shapes[2] == 3
+        low, high = drawn[True].get_ylim()
+        assert low < np.quantile(paths, 0.05) < np.quantile(paths, 0.95) < high
+
+
 def test_the_legend_shows_the_tints_that_are_drawn():
     ax = plot.fan(ahead(INDEXES["dates"]), coverage=(0.9, 0.5))
     swatches = dict(zip(legend(ax), ax.get_legend().legend_handles, strict=True))

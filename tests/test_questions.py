@@ -279,7 +279,7 @@ def test_extremes_are_of_the_forecasts_own_paths(rng):
     largest = own.aggregate("max")
     assert sorted(largest.paths.iloc[0]) == sorted(paths.max(axis=0))
     above = (paths.max(axis=0) > 4.0).mean()
-    assert largest.prob(lower=4.0).item() == pytest.approx(above, abs=0.005)
+    assert largest.prob(lower=4.0).item() == pytest.approx(above, abs=0.015)  # smoothed
 
 
 def test_a_maximum_says_what_it_does_not_know():

@@ -371,13 +371,17 @@ def test_a_sum_of_calibrated_steps_is_checked_as_it_was_before(models, weights):
         models["automatic"].forecast(4).aggregate("sum").check()
 
 
-def test_paths_are_not_kept(models):
+@pytest.mark.parametrize("correlation", [-1.0, -0.5, 0.0, 0.5, 1.0])
+def test_paths_keep_their_ranks_but_for_a_share(models, correlation):
     drawn = models["levels"].forecast(3, propagation="monte_carlo", n_samples=40, random_state=0)
-    changed = drawn.recalibrated(np.ones(3))
-    assert drawn.paths is not None
-    assert changed.paths is None
+    changed = drawn.recalibrated(np.full(3, 2.0), correlation=correlation)
+    before, after = (one.paths.rank(axis=1).to_numpy() for one in (drawn, changed))
+    alike = (before == after).all(axis=0).sum()
+    assert alike >= 40 * (1.0 - abs(correlation))
+    assert alike < 40 * (1.1 - abs(correlation)) or correlation == 0.0
+    if correlation == 1.0:
+        assert (after == after[0]).all()
     assert changed.propagation == "monte_carlo"
-    assert changed.sample(100, 0).shape == (3, 100)  # more than were drawn
 
 
 def test_other_degrees_of_freedom_take_the_place_of_the_first():

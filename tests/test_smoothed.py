@@ -102,6 +102,36 @@ def test_scores_are_those_of_two_peaks():
     assert (scores["nlpd"][[1, 3]] > 2.0).all()  # between the peaks; .9 of the normal
 
 
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.95])
+def test_the_shortest_region_of_two_peaks_has_two_pieces(coverage):
+    pieces, paths = TWO.highest_density(coverage), two_peaks()
+    if coverage > 0.5:
+        assert pieces.index.value_counts().eq(2).all()
+    for row in range(H):
+        own = pieces.loc[[row]]
+        inside = sum(
+            ((low <= paths[row]) & (paths[row] <= high)).mean()
+            for low, high in own[["lower", "upper"]].to_numpy()
+        )
+        assert inside == pytest.approx(coverage, abs=0.03)
+        assert own["probability"].sum() == pytest.approx(coverage, abs=0.002)
+        whole = TWO.interval(coverage).loc[row]
+        assert (own["upper"] - own["lower"]).sum() < whole["upper"] - whole["lower"]
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.95])
+def test_the_shortest_region_of_a_normal_step_is_its_central_interval(coverage):
+    normal = Forecast(INDEX, [0.0, 1.0, -5.0, 30.0], np.diag([1.0, 4.0, 1e-6, 1e6]))
+    found, expected = normal.highest_density(coverage), normal.interval(coverage)
+    apart = (found[["lower", "upper"]] - expected).abs().max(axis=1)
+    assert (apart < 0.01 * normal.std).all()
+
+
+def test_the_region_at_a_bound_begins_there():
+    bounded = Forecast(INDEX, np.zeros(H), np.eye(H)).censored(0.0)
+    np.testing.assert_array_equal(bounded.highest_density(0.8)["lower"], 0.0)
+
+
 def test_normal_paths_leave_all_normal():
     ahead = of_normal()
     np.testing.assert_allclose(ahead.quantile(0.9), ahead.mean + 1.2815515655 * ahead.std)
@@ -140,3 +170,55 @@ def test_sums_of_a_bistable_map(propagation):
     assert np.abs(normal - total.cdf(levels).iloc[0]).max() > 0.1
     check = ahead.check(random_state=0)
     assert (check.verdict, check.reasons) == (propagation, ())
+
+
+# Averages
+
+TILTED = of_paths(1.5 * two_peaks(seed=5)[::-1] + np.linspace(0.0, 1.0, H)[:, None])
+NORMAL = Forecast(INDEX, np.full(H, 0.5), 0.5 + 0.5 * np.eye(H))
+
+
+def pooled(members, weights, rng, n=40_000):
+    """Paths with the ranks of a member's, by its share in the variance, and averaged quantiles."""
+    many = [(one.sample(n, 0) if one.paths is None else one.paths).to_numpy() for one in members]
+    shares = np.array([w * one.std.mean() ** 2 for w, one in zip(weights, members, strict=True)])
+    which = rng.choice(len(members), n, p=shares / shares.sum())
+    u = np.empty((H, n))
+    for k, paths in enumerate(many):
+        ranks = stats.rankdata(paths, axis=1) / (paths.shape[1] + 1.0)
+        u = np.where(which == k, ranks[:, rng.integers(paths.shape[1], size=n)], u)
+    pairs = list(zip(weights, many, strict=True))
+    return np.array([sum(w * np.quantile(paths[t], u[t]) for w, paths in pairs) for t in range(H)])
+
+
+@pytest.mark.parametrize("other", [TILTED, NORMAL], ids=["paths", "normal"])
+@pytest.mark.parametrize("how", ["steps", "sum", "max", [1.0, -1.0, 0.0, 0.0]], ids=str)
+def test_an_average_has_averaged_quantiles_and_the_ranks_of_paths(other, how, rng):
+    weights = [0.7, 0.3]
+    paths, ahead = pooled([TWO, other], weights, rng), Forecast.average([TWO, other], weights)
+    if how == "max":
+        ahead, paths = ahead.aggregate("max"), paths.max(axis=0, keepdims=True)
+    elif how != "steps":
+        row = np.ones(H) if how == "sum" else np.array(how)
+        ahead, paths = ahead.aggregate(row), (row @ paths)[None]
+    p = np.arange(0.05, 1.0, 0.05)
+    for row in range(len(ahead)):
+        found = ahead.cdf(np.quantile(paths[row], p)).iloc[row]
+        np.testing.assert_allclose(found, p, atol=0.04)
+
+
+def test_an_average_with_itself_has_its_paths():
+    twice = Forecast.average([TWO, TWO], [1.0, 2.0])
+    np.testing.assert_allclose(twice.paths, TWO.paths, atol=5e-4)  # stds by n - 1 and by n
+    np.testing.assert_allclose(twice.quantile(0.4), TWO.quantile(0.4), atol=5e-4)
+
+
+@pytest.mark.parametrize("other", [TILTED, NORMAL], ids=["paths", "normal"])
+def test_paths_of_an_average_do_not_depend_on_its_horizon(other):
+    weights = np.array([[1.0, 0.6, 0.2, 0.0], [0.0, 0.4, 0.8, 1.0]])
+    whole = Forecast.average([TWO, other], weights)
+    first = Forecast.average([TWO[:2], other[:2]], weights[:, :2])
+    np.testing.assert_allclose(whole.paths.iloc[:2], first.paths, atol=1e-12)
+    shorter = Forecast.average([TWO[:3], other], weights)
+    np.testing.assert_allclose(whole.paths, shorter.paths, atol=1e-12)
+    np.testing.assert_allclose(whole.paths.iloc[0], TWO.paths.iloc[0], atol=5e-4)

@@ -1,16 +1,19 @@
 """Averages of joint distributions: of their quantiles at each step, and of their correlations."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import ndtri
 
 from forecast_unc._checks import first_true, frozen, numbers, refusal
 from forecast_unc._typing import Array
 from forecast_unc.distributions import marginals
-from forecast_unc.distributions.joint import Joint
+from forecast_unc.distributions.joint import Joint, normal_scores
 from forecast_unc.distributions.variance_parts import averaged_parts, joined
+from forecast_unc.regression.kernels import lower_root
 
 
 def check_weights(
@@ -67,7 +70,32 @@ def average(members: Sequence[Joint], weights: Array, disagreement: bool = False
         q = marginals.average(wider, weights)
     mean, cov = q.mean(), q.covariance(cor)
     parts = [member.parts for member in members if member.parts is not None]
-    if len(parts) < len(members):
-        return Joint(q, cor, mean, cov)
-    covs = [member.cov for member in members]
-    return Joint(q, cor, mean, cov, partial(averaged_parts, parts, covs, weights, cov))
+    made = Joint(q, cor, mean, cov)
+    if len(parts) == len(members):
+        covs = [member.cov for member in members]
+        made = replace(made, parts=partial(averaged_parts, parts, covs, weights, cov))
+    known = [member.scores.shape[1] for member in members if member.scores is not None]
+    return made.shaped_as(_paths(members, weights, roots**2, min(known))) if known else made
+
+
+def _paths(members: Sequence[Joint], weights: Array, shares: Array, n: int) -> Array:
+    """Paths (h, n): average quantiles, each path with the ranks of a member by its share (k, h)."""
+    h, levels = weights.shape[1], (np.arange(n) + 0.5) / n
+    scores, quantiles = np.zeros((len(members), h, n)), np.zeros((h, n))
+    for number, member in enumerate(members):
+        steps = slice(len(member))
+        if member.scores is not None:
+            scores[number, steps] = normal_scores(member.scores[:, :n])
+            values = member.q.latent(member.scores)
+            own = np.quantile(values, levels, axis=1, method="hazen").T
+        else:
+            normals = np.random.default_rng(number).standard_normal((len(member), n))
+            scores[number, steps] = lower_root(member.cor) @ normals
+            own = member.q.latent(ndtri(levels)[None])
+        weight = weights[number, steps, None]
+        quantiles[steps] += weight * np.where(weight > 0.0, own, 0.0)
+    places = (np.random.default_rng(0).permutation(n) + 0.5) / n
+    which = (places >= np.cumsum(shares, axis=0)[:-1, :, None]).sum(axis=0)  # (h, n)
+    pooled = np.take_along_axis(scores, which[None], axis=0)[0]
+    ranks = pooled.argsort(axis=1, kind="stable").argsort(axis=1, kind="stable")
+    return np.take_along_axis(quantiles, ranks, axis=1)

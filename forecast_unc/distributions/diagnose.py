@@ -190,7 +190,8 @@ def check_average(
     shift, ratio = (center - center_mc) / spread_mc, spread / spread_mc
     frame = _frame(labels, shift, ratio, averaged("skewness"), averaged("excess_kurtosis"), n=n)
     frame["distance"] = averaged("distance")
-    return replace(_judged(frame, propagation, n), members=checks), sampled
+    shaped = None if joint.scores is None else True
+    return replace(_judged(frame, propagation, n, shaped), members=checks), sampled
 
 
 def _with_sum(joint: Joint) -> tuple[Array, Array]:
@@ -241,7 +242,7 @@ def _odd(frame: pd.DataFrame, n: int) -> Flags:
 
 
 def _judged(frame: pd.DataFrame, propagation: str, n: int, shaped: bool | None = None) -> Check:
-    """The verdict; `shaped` says whether a model has the shape of paths, and is None of several."""
+    """The verdict; `shaped` says if the shape is that of paths, and is None of a normal average."""
     shift, log_ratio, error = _errors(frame, n)
     too_wide, too_narrow = (
         side - _ERRORS * error > np.log1p(_STD_OFF) for side in (log_ratio, -log_ratio)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -38,6 +38,18 @@ class Steps(Protocol):
 
     def interval(self, coverage: float) -> pd.DataFrame:
         """Central interval of each step."""
+
+
+@runtime_checkable
+class ShapedSteps(Steps, Protocol):
+    """What a picture of highest densities asks."""
+
+    @property
+    def paths(self) -> pd.DataFrame | None:
+        """Sample paths, if it has some."""
+
+    def highest_density(self, coverage: float) -> pd.DataFrame:
+        """Pieces of the shortest region of each step."""
 
 
 class SampledSteps(Steps, Protocol):

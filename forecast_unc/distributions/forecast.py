@@ -37,6 +37,7 @@ from forecast_unc.distributions.page import forecast_card
 from forecast_unc.distributions.picture import fan
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.prediction import Member, Prediction, average
+from forecast_unc.distributions.regions import highest_density
 from forecast_unc.distributions.sums import extreme
 from forecast_unc.distributions.variance_parts import (
     MakeParts,
@@ -248,7 +249,7 @@ class Forecast:
 
     @property
     def paths(self) -> pd.DataFrame | None:
-        """Sample paths, steps by paths, of one model by Monte Carlo or mixture; else None."""
+        """Sample paths, steps by paths, of Monte Carlo, a mixture, averages of these; else None."""
         paths = self._joint.paths
         return None if paths is None else pd.DataFrame(paths.copy(), index=self.index)
 
@@ -376,7 +377,8 @@ class Forecast:
         its normal scores are those of the weighted sum of std R std, std in units of y and R those
         of a member's scores. :meth:`censored` forecasts are averaged before their bounds, and
         censored at the average of these if all have one; counts (:meth:`whole`) are averaged before
-        rounding, and rounded if all are. Parts are averaged, :attr:`paths` dropped.
+        rounding, and rounded if all are. Parts are averaged. If a member has :attr:`paths`, the
+        average has as many: each has the ranks of a member's path, and averaged quantiles.
 
         ``forecasts`` are from the same origin; shorter ones count for their own steps only.
         ``weights`` are (k,), one a forecast, or (k, h), with a column for each step of the longest;
@@ -433,8 +435,8 @@ class Forecast:
         ``correlation`` is r, from -1 for independent steps to 1 for steps that
         move as one. T(z) is z, or with ``dof``, from 3, Student's t of so many degrees of freedom
         and the same 80 % interval, for what is normal in units of y. The steps of a single model's
-        paths have :math:`q_t(c T(z))`, too. :meth:`decompose` shows what changed as its part
-        ``calibration``; :attr:`paths` are dropped.
+        paths have :math:`q_t(c T(z))`, too, and :attr:`paths` keep their ranks, except for a share
+        \|r\|. :meth:`decompose` shows what changed as its part ``calibration``.
         """
         factors = frozen("factor", factor, (len(self),))
         if not (factors > 0).all():
@@ -531,9 +533,9 @@ class Forecast:
         evenly over the joint distribution (fewer beyond 128 steps), the same every time.
 
         Probabilities are right to about .002; of extremes of a conformal forecast, or with 1000
-        paths of its own, to .02. A difference of steps at a bound may be 0 with a probability that
-        :attr:`atoms` does not list; beside it they are right to .04. An extreme that is the same in
-        all paths is refused.
+        paths of its own, to .02. Fewer than 16,384 paths of unbounded values are smoothed. A
+        difference of steps at a bound may be 0 with a probability that :attr:`atoms` does not list;
+        beside it they are right to .04. An extreme that is the same in all paths is refused.
 
         ``how`` is "sum", "mean", "max", "min", or the weights (h,) of any linear combination:
         ``[-1, 0, 1]`` for the change from step 1 to step 3, or a Series of them by time. ``freq``
@@ -631,6 +633,27 @@ class Forecast:
         """
         coverage = _checks.check_coverage(coverage)
         return self._band(-ndtri(0.5 * (1 - coverage)))
+
+    def highest_density(self, coverage: float = 0.9) -> pd.DataFrame:
+        """Return the shortest region of each step that holds the value with this probability.
+
+        Its density is the highest: of a distribution with two peaks it has two pieces, where the
+        central :meth:`interval` is one, with all that is unlikely between them. A row a piece, by
+        the time of the step: ``lower`` and ``upper``, in units of y, and ``probability``, which add
+        up to ``coverage``, in (0, 1), within .002. Gaps below 3 % of the region are closed.
+
+        Examples
+        --------
+        >>> paths = np.random.default_rng(0).normal(0, 0.2, (1, 1000)) + np.repeat([-1, 1], 500)
+        >>> two = Forecast(pd.RangeIndex(1), paths.mean(axis=1), np.atleast_2d(np.cov(paths)),
+        ...                paths=paths)
+        >>> two.highest_density(0.8)[["lower", "upper"]].round(1).to_numpy().tolist()
+        [[-1.3, -0.7], [0.7, 1.3]]
+        """
+        coverage = _checks.check_coverage(coverage)
+        rows = highest_density(self._joint.marginals, coverage)
+        frame = pd.DataFrame(rows, columns=["step", "lower", "upper", "probability"])
+        return frame.set_axis(self._index[frame.pop("step").to_numpy(np.intp)])
 
     def simultaneous_interval(self, coverage: float = 0.9) -> pd.DataFrame:
         r"""Return the band that holds the whole path, ``lower`` and ``upper``, in units of y.
@@ -845,8 +868,10 @@ class Forecast:
     ) -> Axes:
         """Draw the mean and nested central intervals, and return the axes.
 
-        The line is the mean. Of a skewed forecast it can leave a narrow band, whose middle is
-        :attr:`median`. The legend stands above the axes.
+        Where a step of sample paths has two peaks, the shortest regions (:meth:`highest_density`)
+        take the place of the intervals, unless ``regions`` is False. The line is the mean. Of a
+        skewed forecast it can leave a narrow band, whose middle is :attr:`median`. The legend
+        stands above the axes.
 
         Parameters
         ----------
@@ -858,7 +883,7 @@ class Forecast:
             forecast's times; where to draw, by default a new figure, as `DataFrame.plot` of pandas
             and statsmodels do.
         style
-            ``color``, ``label`` and ``legend``, as for :func:`plot.fan`.
+            ``color``, ``label``, ``legend`` and ``regions``, as for :func:`plot.fan`.
         """
         return fan(self, coverage, history=history, actual=actual, ax=ax, **style)
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
+from scipy.stats import rankdata
 
 from forecast_unc._checks import RandomState
 from forecast_unc._typing import Array, Flags, Positions
@@ -154,7 +155,10 @@ class Joint:
         """Other widths, tails and correlations; see `Forecast.recalibrated`."""
         target = np.eye(len(self)) if correlation < 0 else np.ones_like(self.cor)
         cor = (1.0 - abs(correlation)) * self.cor + abs(correlation) * target
-        return self._calibrated(self._rescaled(factor, dof), cor)
+        q, paths = self._rescaled(factor, dof), None
+        if self.scores is not None:
+            paths = q(_recorrelated(normal_scores(self.scores), correlation))
+        return self._calibrated(q, cor, paths)
 
     def _rescaled(self, factor: Array, dof: float | None) -> Marginals:
         """Steps at scores ``factor`` (h,) times as large, with tails of Student's t."""
@@ -172,9 +176,13 @@ class Joint:
         """The bands of sorted sizes of errors (h, k); see `Forecast.conformal`."""
         return self._calibrated(self.q.conformal(sizes), self.cor)
 
-    def _calibrated(self, q: Marginals, cor: Array) -> Joint:
+    def _calibrated(self, q: Marginals, cor: Array, paths: Array | None = None) -> Joint:
         """The joint of other functions and correlations; the covariance gains a part for it."""
         changed = Joint.of(q, cor)
+        if paths is not None:
+            with np.errstate(over="ignore"):
+                cov = np.outer(changed.std, changed.std) * cor
+            changed = replace(changed, cov=cov, paths=paths)
         if self.parts is None:
             return changed
         parts = partial(with_more, self.parts, "calibration", changed.cov - self.cov)
@@ -232,6 +240,11 @@ class Joint:
         paths = None if self.paths is None else q.bounded_and_rounded(self.paths)
         return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths, self.scores)
 
+    def shaped_as(self, values: Array) -> Self:
+        """With paths of the shape of values (h, n), and the moments of its own steps."""
+        scores = _standardized(self.q.latent_score(values))
+        return replace(self, paths=self.q(scores), scores=scores)
+
     def _sharing(
         self, parts: MakeParts | None, std: Array, paths: Array | None, scores: Array | None
     ) -> Self:
@@ -252,6 +265,21 @@ def _standardized(paths: Array) -> Array:
     apart = paths - paths.mean(axis=1, keepdims=True)
     std = apart.std(axis=1, keepdims=True)
     return np.asarray(apart / np.where(std > 0.0, std, 1.0))
+
+
+def normal_scores(values: Array) -> Array:
+    """Normal scores (h, n) of values by their ranks at each step."""
+    return np.asarray(ndtri((rankdata(values, axis=1) - 0.5) / values.shape[1]))
+
+
+def _recorrelated(scores: Array, change: float) -> Array:
+    """Scores (h, n) of which a share moves as one, or independently if it is negative."""
+    scores, n = scores.copy(), scores.shape[1]
+    random = np.random.default_rng(0)
+    some = random.permutation(n)[: round(abs(change) * n)]
+    part = scores[:, some]
+    scores[:, some] = np.sort(part, axis=1) if change > 0.0 else random.permuted(part, axis=1)
+    return scores
 
 
 def _mapped(draw: Draw, matrix: Array, shift: Array, n: int, random_state: RandomState) -> Array:

@@ -12,12 +12,19 @@ import pandas as pd
 
 from forecast_unc._checks import check_coverages, check_truth, refusal
 from forecast_unc._typing import Array, Axes, Flags
-from forecast_unc.distributions.export import Steps, described, first_instants
+from forecast_unc.distributions.export import (
+    ShapedSteps,
+    Steps,
+    described,
+    first_instants,
+)
 from forecast_unc.series.times import index_kind
 from forecast_unc.series.values import check_is_series, numeric_values
 
 if TYPE_CHECKING:
     from matplotlib.transforms import Bbox
+
+_PEAKS, _LEAST_PEAK = 0.8, 0.1  # coverage of a region, and probability of each of its two pieces
 
 
 def fan(
@@ -30,6 +37,7 @@ def fan(
     color: str | None = None,
     label: str | None = None,
     legend: bool | None = None,
+    regions: bool | None = None,
 ) -> Axes:
     """Draw the mean and nested central intervals of one forecast; return the axes.
 
@@ -38,8 +46,14 @@ def fan(
     that of the line and, paler, of the intervals, by default the next one of the axes, and
     ``label`` the name of the forecast in the legend. ``legend`` is True or False; None leaves it
     out where another picture of the figure has the same, as of small multiples.
+
+    ``regions`` draws :meth:`Forecast.highest_density` instead of intervals, a bar a step,
+    of several pieces where the distribution has several peaks. None draws them if the forecast has
+    paths and the region of 80 % at some step has two pieces of .1 or more.
     """
     check_forecast("forecast", forecast)
+    if regions is not None:
+        check_truth("regions", regions, "None draws them where a step has two peaks.")
     history, actual = check_history(history, forecast), check_actual(actual, forecast)
     if isinstance(coverage, pd.Series):
         remedy = "Pass past values as history=."
@@ -54,6 +68,10 @@ def fan(
     style: dict[str, Any] = {"color": color, "marker": "o" if len(forecast) == 1 else None}
     (line,) = ax.plot(times, mean, **style, zorder=3, label=plain(label or "forecast"))
     shade, alpha = line.get_color(), 0.2
+    if _has_peaks(forecast) if regions is None else regions:
+        for level in levels:
+            _fill_regions(ax, forecast, level, facecolor=shade, alpha=alpha, lw=0)
+        bands = []
     for band in bands:
         _, whole = continued(ax, history, forecast, band)
         fill_band(ax, times, whole, 8, facecolor=shade, alpha=alpha, lw=0)
@@ -64,6 +82,35 @@ def fan(
         ax.fill([], [], facecolor=shade, alpha=tint, lw=0, label=name)
     draw_actual(ax, actual)
     return finish(ax, forecast.index, shown=legend)
+
+
+def _has_peaks(forecast: Steps) -> bool:
+    """Whether a step of sample paths has two peaks, which a central interval would join."""
+    if not isinstance(forecast, ShapedSteps) or forecast.paths is None:
+        return False
+    pieces = forecast.highest_density(_PEAKS)
+    likely = pieces.index[pieces["probability"] >= _LEAST_PEAK]
+    return bool(likely.has_duplicates)
+
+
+def _fill_regions(ax: Axes, forecast: Steps, coverage: float, **style: Any) -> None:
+    """Fill the region of each step with bars that meet half way between steps."""
+    if not isinstance(forecast, ShapedSteps):
+        remedy = "Leave out regions=True."
+        raise refusal("forecast", "know its density", type(forecast).__name__, remedy, TypeError)
+    pieces, at = forecast.highest_density(coverage), axis_numbers(ax, forecast.index)
+    step = forecast.index.get_indexer(pieces.index)
+    low, high = pieces["lower"].to_numpy(), pieces["upper"].to_numpy()
+    if len(at) == 1:
+        ax.vlines(at[step], low, high, colors=style["facecolor"], alpha=style["alpha"], lw=8)
+        return
+    from matplotlib.collections import PolyCollection
+
+    half = 0.5 * np.diff(at)
+    left, right = (at - np.append(half[0], half))[step], (at + np.append(half, half[-1]))[step]
+    corners = np.array([[left, low], [right, low], [right, high], [left, high]])
+    ax.add_collection(PolyCollection(list(corners.transpose(2, 0, 1)), **style))
+    ax.autoscale_view()
 
 
 def draw_history(ax: Axes | None, history: pd.Series[float] | None, forecast: Steps) -> Axes:

@@ -10,7 +10,7 @@ from scipy.stats import qmc, rankdata
 from forecast_unc._checks import frozen
 from forecast_unc._typing import Array, Flags
 from forecast_unc.distributions import marginals
-from forecast_unc.distributions.joint import Joint
+from forecast_unc.distributions.joint import Joint, normal_scores
 from forecast_unc.distributions.marginals import Curve, Grid, Marginals
 from forecast_unc.distributions.power import PowerTransform
 from forecast_unc.distributions.variance_parts import mapped
@@ -19,12 +19,13 @@ from forecast_unc.regression.kernels import lower_root
 # Correlations across are smaller by this share, and a difference with less of the variance of both
 # is known: roundoff is below 1e-13.
 _APART, _KNOWN = 1e-12, 1e-9
+_MANY = 1 << 14  # paths whose quantiles need no smoothing: their shares are off by .004
 
 
 def linear(joint: Joint, matrix: Array) -> Joint:
     """The joint of ``matrix @ y``, matrix (g, h) with each step in one group at most."""
     q, mean, cov = joint.q, matrix @ joint.mean, mapped(matrix, joint.cov)
-    if q.is_normal:
+    if q.is_normal or _to_smooth(joint):
         paths = None if joint.paths is None else matrix @ joint.paths
         own = Joint.normal(mean, cov, PowerTransform(), paths=paths)
     elif (np.count_nonzero(matrix, axis=1) == 1).all() and (matrix >= 0.0).all():
@@ -60,8 +61,17 @@ def extreme(joint: Joint, groups: Flags, largest: bool) -> Joint:
     values, lower, upper = (
         np.array([pick(of[steps], axis=0) for steps in groups]) for of in (paths, q.lower, q.upper)
     )
+    if _to_smooth(joint) and np.ptp(values, axis=1).all():
+        moments = values.mean(axis=1), np.atleast_2d(np.cov(values))
+        return Joint.normal(*moments, PowerTransform(), paths=values)
     grid = None if q.grid is None else q.grid.at(groups.argmax(axis=1))
     return _by_paths(values, lower, upper, grid)
+
+
+def _to_smooth(joint: Joint) -> bool:
+    """Whether there are a few paths, of unbounded values."""
+    bounded = np.isfinite([joint.q.lower, joint.q.upper]).any() or joint.q.grid is not None
+    return joint.paths is not None and joint.paths.shape[1] < _MANY and not bounded
 
 
 def _sums_of_paths(joint: Joint, matrix: Array) -> Joint:
@@ -135,8 +145,7 @@ def _by_paths(values: Array, lower: Array, upper: Array, grid: Grid | None) -> J
         slopes = np.where(z < nodes[0], outer[0], np.where(z > nodes[-1], outer[1], steep(inside)))
         return line(inside) + beyond * slopes, slopes
 
-    scores = ndtri((rankdata(values, axis=1) - 0.5) / n)
-    cor = np.atleast_2d(np.corrcoef(scores)) if varies.all() else np.eye(len(values))
+    cor = np.atleast_2d(np.corrcoef(normal_scores(values))) if varies.all() else np.eye(len(values))
     np.fill_diagonal(cor, 1.0)
     q = replace(Marginals.of(curve, len(values), nodes[None]), grid=grid).censored(lower, upper)
     with np.errstate(over="ignore", invalid="ignore"):

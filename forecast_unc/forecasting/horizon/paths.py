@@ -22,7 +22,7 @@ _PATH_MEMORY, _PATH_STEPS = 1 << 27, 64
 # with 5 it was 19 %.
 _LEAST_PARTICLES = 100
 # Pieces of a mixture, a choice between time and error; docs/benchmarks/all.md has the figures.
-PIECES = 512
+PIECES = 1024
 
 
 class Points:

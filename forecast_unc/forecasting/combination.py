@@ -186,7 +186,10 @@ class Combination(Scored):
         return forecast_of(max(times, key=len), averaged.prediction)
 
     def scenarios(self, exog: Any, steps: int, **options: Any) -> NoReturn:
-        """Refuse: members have no correlations across scenarios. See `Forecaster.scenarios`."""
+        """Refuse: what members have in common across scenarios is not known.
+
+        Whatever `exog`, `steps` and `options` are, ask a member or a `Forecaster()`.
+        """
         remedy = "Ask a member, model.forecasters_[0].scenarios(exog, steps), or a Forecaster(), "
         remedy += "which averages models of its own."
         raise refusal("scenarios", "be of a Forecaster", "a Combination", remedy, TypeError)

@@ -98,7 +98,8 @@ def on_grid_of(index: pd.Index[Any], freq: Any) -> pd.Index[Any]:
     if own or not isinstance(freq, CustomBusinessDay | CustomBusinessHour):
         return index
     assert isinstance(index, pd.DatetimeIndex)
-    return pd.DatetimeIndex(index[_holds(freq, index)], freq=freq)
+    none: Any = None  # pandas 2 infers some
+    return pd.DatetimeIndex(pd.DatetimeIndex(index[_holds(freq, index)], freq=none), freq=freq)
 
 
 def check_on_grid(

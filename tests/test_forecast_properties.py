@@ -159,7 +159,8 @@ def test_average_with_itself_is_itself(weight, power, seed):
     forecast = make(PowerTransform(power), seed=seed)
     twice = Forecast.average([forecast, forecast], [weight, 1 - weight])
     same(twice, forecast, rtol=1e-6)
-    pd.testing.assert_frame_equal(twice.decompose(), forecast.decompose())
+    parts = twice.decompose(), forecast.decompose()
+    pd.testing.assert_frame_equal(*parts, atol=1e-6)  # Hermite series beside the closed form
     assert twice.name == "load"
 
 

@@ -582,6 +582,7 @@ class Forecaster(Scored, Arguments):
         season = f"season of {' and '.join(map(str, periods))} steps" if periods else "no season"
         lines = [Note("season", f"{season}: {why}")]
         lines += self.notes_ + ensemble.bend_named() + ensemble.regressors_named()
+        lines += ensemble.disagreement_named()
         lines += ensemble.noise_named() + ensemble.bands_named()
         bounds, shares = (lower, ensemble.rules.upper), ensemble.at_bounds
         for name, bound, share in zip(("lower", "upper"), bounds, shares, strict=True):

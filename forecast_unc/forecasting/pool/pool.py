@@ -406,7 +406,8 @@ class Ensemble:
     def disagreement_named(self) -> list[Note]:
         """Regressors about whose effects the members differ by far more than each one's std."""
         known = [one for one in self.models if isinstance(one, LaggedModel)]
-        if len(self.models) < 2 or not all(one.one_step.posterior.joint for one in known):
+        joint = all(one.one_step.posterior.joint for one in known)
+        if len(self.models) < 2 or not len(self.history.columns) or not joint:
             return []
         shares, (means, variances) = self.next_shares, self._effects_of_members(1)
         notes = []

@@ -77,6 +77,14 @@ def test_bends_and_lags_are_those_that_were_simulated(rng, effect, bends, lags):
     assert np.std(shape[inside]) < 0.15 * np.std(effect(later)[inside])
 
 
+def test_every_third_value_tells_an_effect(rng):
+    x = slow(rng)
+    y = -2.0 * x + autoregression(rng)
+    y[np.arange(N) % 3 > 0] = np.nan
+    found = ExogEffects.learn(y, index(), x[:, None], 0, (7,))
+    assert_allclose(found.weights[0], -2.0, atol=0.3)
+
+
 @pytest.mark.parametrize("lasting", [True, False])
 def test_the_evidence_tells_effects_that_last_from_those_that_build_up(rng, lasting):
     x, noise = slow(rng), rng.standard_normal(N)
@@ -171,6 +179,21 @@ def test_a_lasting_change_has_its_effect_at_once(load):
     assert found["lower"] < -2.0 < found["upper"]
     assert found["effect"] == pytest.approx(-2.0, abs=0.3)
     assert any("lasting effects of the regressors" in str(one) for one in model.models_)
+
+
+def test_models_that_differ_about_an_effect_are_named(load, monkeypatch):
+    def effects(self, steps, at):
+        effect = -9.0 if self.specification.exog_as == "lasting" else -4.0
+        return np.full(len(steps), effect), np.full(len(steps), 0.01)
+
+    def disagreements(model):
+        return [note for note in model.choices_ if getattr(note, "kind", "") == "disagreement"]
+
+    model, _ = load
+    assert not disagreements(model)
+    monkeypatch.setattr(LaggedModel, "effects", effects)
+    (note,) = disagreements(model)
+    assert note.places == (0,)
 
 
 def lasting_models(model):

@@ -599,6 +599,7 @@ class Forecaster(Scored, Arguments):
         lines = [Note("season", f"{season}: {why}")]
         lines += open_named(self.history_)
         lines += self.notes_ + ensemble.bend_named() + ensemble.regressors_named()
+        lines += ensemble.disagreement_named()
         lines += ensemble.noise_named() + ensemble.bands_named()
         bounds, shares = (lower, ensemble.rules.upper), ensemble.at_bounds
         for name, bound, share in zip(("lower", "upper"), bounds, shares, strict=True):

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import fdtrc
 
-from forecast_unc._typing import Array, Flags, Times
+from forecast_unc._typing import Array, Flags, Positions, Times
 from forecast_unc.forecasting.choose.table import lags_for
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.series.calendar import calendar_inputs
@@ -39,12 +39,14 @@ class AutocorrelatedRegression:
 
     def __init__(self, levels: Array, index: Times, periods: tuple[int, ...]) -> None:
         self.lags = lags_for(int(np.isfinite(levels).sum()), periods[:1])
+        self._times = _complete(levels, self.lags)
+        if len(self._times) < _FEWEST:  # the lag that misses the gaps: of every third value, 3
+            each = [_complete(levels, (lag,)) for lag in range(1, max(self.lags) + 1)]
+            best = int(np.argmax([len(times) for times in each]))
+            self.lags, self._times = (best + 1,), each[best]
         self.ar = np.zeros(len(self.lags))
         self._inflation = 1.0  # of variances, for the parameters of the autoregression
         self._levels = levels
-        t = np.arange(max(self.lags), len(levels))
-        back = [t, *(t - lag for lag in self.lags)]
-        self._times = t[np.isfinite(levels[back]).all(axis=0)]
         self._season = calendar_inputs(index, ("profile",), periods)[self._times]
 
     def changes(self, columns: Array) -> Flags:
@@ -145,3 +147,10 @@ class AutocorrelatedRegression:
         for lag, weight in zip(self.lags, self.ar, strict=True):
             left -= weight * values[self._times - lag]
         return left
+
+
+def _complete(levels: Array, lags: Sequence[int]) -> Positions:
+    """Times of levels that are observed, with those at some lags."""
+    t = np.arange(max(lags), len(levels))
+    back = [t, *(t - lag for lag in lags)]
+    return t[np.isfinite(levels[back]).all(axis=0)]

@@ -55,6 +55,8 @@ from forecast_unc.series.seasons import always_at
 from forecast_unc.series.times import format_time, future_index
 
 _LEAST_NAMED = 0.005  # weight of a model that `choices_` names: less would be 0 %
+# Stds of each model, and share of the effect, by which the models differ where that is said.
+_DISAGREE, _DISAGREE_SHARE = 3.0, 0.15
 
 MODELS: dict[type, type[FittedModel]] = {
     Specification: LaggedModel,
@@ -386,16 +388,41 @@ class Ensemble:
         from all that was seen; at the median of the last season, or of eight values, as the last
         one may be a promotion.
         """
+        shares, (means, variances) = self.next_shares, self._effects_of_members(n_lags)
+        mean = shares @ means
+        return mean, np.sqrt(shares @ (variances + (means - mean) ** 2))
+
+    def _effects_of_members(self, n_lags: int) -> Array:
+        """Means and variances (2, models, k) of the effects of each model."""
         columns = self.history.exog.T
         two = np.array([len(np.unique(column)) <= 2 for column in columns])
         steps = np.where(two, np.ptp(columns, axis=1), columns.std(axis=1))
         steps = np.tile(np.where(steps > 0.0, steps, 1.0), n_lags)
-        shares, y = self.next_shares, self.history.y[~np.isnan(self.history.y)]
+        y = self.history.y[~np.isnan(self.history.y)]
         at = float(np.median(y[-max((8, *self.rules.periods[:1])) :]))
-        found = [one.effects(steps, at) for one in self.models]
-        means, variances = np.array(found).transpose(1, 0, 2)
-        mean = shares @ means
-        return mean / steps, np.sqrt(shares @ (variances + (means - mean) ** 2)) / steps
+        found = np.array([one.effects(steps, at) for one in self.models])
+        return np.stack([found[:, 0] / steps, found[:, 1] / steps**2])
+
+    def disagreement_named(self) -> list[Note]:
+        """Regressors about whose effects the members differ by far more than each one's std."""
+        known = [one for one in self.models if isinstance(one, LaggedModel)]
+        joint = all(one.one_step.posterior.joint for one in known)
+        if len(self.models) < 2 or not len(self.history.columns) or not joint:
+            return []
+        shares, (means, variances) = self.next_shares, self._effects_of_members(1)
+        notes = []
+        for j, column in enumerate(self.history.columns):
+            some = (variances[:, j] > 0.0) & (shares > _LEAST_NAMED)
+            if some.sum() < 2:
+                continue
+            weights, each = shares[some] / shares[some].sum(), means[some, j]
+            std = np.sqrt(weights @ (each - weights @ each) ** 2)
+            within, size = np.sqrt(weights @ variances[some, j]), np.abs(each).max()
+            if std > max(_DISAGREE * within, _DISAGREE_SHARE * size):
+                fact = f"models differ about the effect of {column}: "
+                fact += f"{each.min():.3g} to {each.max():.3g} for one unit more"
+                notes.append(Note("disagreement", fact, (j,)))
+        return notes
 
     def lasting_effects(self, steps: int) -> tuple[Array, Array]:
         """Mean and std (k,) of the change after so many steps by a unit more of each regressor.

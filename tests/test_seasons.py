@@ -92,10 +92,14 @@ def test_hours_of_a_week_are_found_beside_a_day_that_changes():
     assert found >= 18
 
 
-def p_by_regressions(y, shorter, period):
+def no_exog(y):
+    return np.zeros((len(y), 0))
+
+
+def p_by_regressions(y, shorter, period, exog):
     """By least squares on all columns, the lags by BIC, for levels and logarithms."""
     at = np.flatnonzero(~np.isnan(y))
-    y, at = y[at[0] :], at - at[0]
+    y, exog, at = y[at[0] :], exog[at[0] :], at - at[0]
     room = (len(at) - period) // 8, len(at) - 2 * period
     most = min(4, period // 2, max(room[0], 1), max(room[1], 1))
     later = pd.Series(at[at >= most])
@@ -113,6 +117,7 @@ def p_by_regressions(y, shorter, period):
         others = [t % one == j for one in shorter for j in range(np.gcd(one, period), one)]
         back = [one + j for one in shorter for j in (0, 1)]
         others += [np.where(t >= lag, (z - z.mean())[t - lag], 0.0) for lag in back]
+        others += [*exog[t].T, *exog[t - 1].T]
         fits = []
         for lags in range(most + 1):
             more = [*others, t, *(z[t - lag] for lag in range(1, lags + 1))]
@@ -141,9 +146,10 @@ def test_p_is_that_of_regressions(n, period, shorter):
         wave += 0.1 * (t % 2) + (0.02 if n > 50 else 0.1) * t
         y = np.exp(wave) if seed % 2 else 8.0 + 3.0 * wave
         y[:2] = y[n // 2] = np.nan
-        p, log = p_by_regressions(y, shorter, period)
+        exog = np.cumsum(rng.standard_normal((n + 5, 2)), axis=0) if n == 60 else no_exog(y)
+        p, log = p_by_regressions(y, shorter, period, exog)
         logs.append(log)
-        np.testing.assert_allclose(_p_value(y, shorter, period), p, rtol=1e-6)
+        np.testing.assert_allclose(_p_value(y, shorter, period, exog), p, rtol=1e-6)
     assert 0 < sum(logs) < len(logs)
 
 
@@ -175,6 +181,19 @@ def test_a_shift_of_the_level_between_two_cycles_is_no_season(more):
     assert sum(one != () for one in found) <= 8  # P = .001 at 6 %
 
 
+def test_a_season_that_a_regressor_hides_is_found_beside_it():
+    found = []
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        exog = np.cumsum(rng.standard_normal((140, 1)), axis=0)
+        y = 20.0 * exog[:, 0] + 2.0 * (np.arange(140) % 7 >= 5) + 0.3 * rng.standard_normal(140)
+        many = np.hstack([exog, rng.standard_normal((140, 7))])  # more than the values support
+        found.append([seasons_in(y, (7,), one) == (7,) for one in (None, exog, many)])
+    alone, beside, beside_many = np.sum(found, axis=0)
+    assert beside == 10
+    assert alone == beside_many <= 5
+
+
 def test_a_longer_season_is_not_taken_for_a_shorter_one():
     y = season(80, 8, noise=0.0)
     assert seasons_in(y, (8,)) == (8,)
@@ -185,9 +204,10 @@ def test_a_longer_season_is_not_taken_for_a_shorter_one():
 def test_seasons_depend_on_neither_level_nor_scale_nor_trend():
     for period in (4, 8, 12):
         y = season(96, 8) - 20.0  # no logarithms
-        expected = _p_value(y, (), period)
+        expected = _p_value(y, (), period, no_exog(y))
         for other in (-5.0 + 1e-3 * y, y + 7.0 * np.arange(96) - 1e3):
-            np.testing.assert_allclose(_p_value(other, (), period), expected, rtol=1e-4)
+            p = _p_value(other, (), period, no_exog(y))
+            np.testing.assert_allclose(p, expected, rtol=1e-4)
 
 
 def test_missing_values_are_no_evidence():

@@ -11,20 +11,26 @@ from forecast_unc.series.calendar import harmonics
 # Cycles of a season at a bound in all of which a phase has to be, of at least so many values: four
 # weeks of days, in which the sun rises up to two hours earlier. (Choices.)
 _CYCLES, _LEAST_CYCLES = 28, 8
+# Values a regressor, of which the test has the last value, too. (A choice.)
+_PER_REGRESSOR = 20
 
 
-def seasons_in(y: Array, periods: tuple[int, ...]) -> tuple[int, ...]:
+def seasons_in(y: Array, periods: tuple[int, ...], exog: Array | None = None) -> tuple[int, ...]:
     """Periods whose Fourier terms are significant at 5 %, shortest first.
 
-    Each is tested beside the shorter ones found, in two cycles or more.
+    Each is tested beside the shorter ones found, in two cycles or more; beside regressors (n, k),
+    too, and one of both is enough: a slow temperature may hide a week.
     """
     # By simulation one is found in 2 to 15 % of white noise, walks, AR(1) of .5 to .95 and
     # ARIMA(0, 1, 1), most of all in two cycles. Of 414 origins of hours, where P is below .001 lags
     # and Fourier terms of a week take the MAE of a linear model down by 19 %, error 3, and up where
     # it is above .05, by 9 %, error 3.
     found: tuple[int, ...] = ()
+    beside = [np.zeros((len(y), 0))]
+    if exog is not None and 0 < _PER_REGRESSOR * exog.shape[1] <= len(y):
+        beside.append(exog)
     for period in held_twice(y, periods):
-        if _p_value(y, found, period) < 0.05:
+        if any(_p_value(y, found, period, one) < 0.05 for one in beside):
             found += (period,)
     return found
 
@@ -85,15 +91,16 @@ def recurs(y: Array, n_lags: int) -> bool:
     return True
 
 
-def _p_value(y: Array, shorter: tuple[int, ...], period: int) -> float:
+def _p_value(y: Array, shorter: tuple[int, ...], period: int, exog: Array) -> float:
     """P of F for the Fourier terms of a season, on the likelier of levels and logarithms.
 
-    In a regression on them, a line, lagged values, means of the steps of shorter seasons, and all
-    else that differs between the steps of the season. Without the last the lags make up for the low
-    frequencies that few terms take out: 25 % of walks of two years of days had a year, with it 7 %.
+    In a regression on them, a line, lagged values, regressors now and before, means of the steps of
+    shorter seasons, and all else that differs between the steps of the season. Without the last the
+    lags make up for the low frequencies that few terms take out: 25 % of walks of two years of days
+    had a year, with it 7 %.
     """
     at = np.flatnonzero(~np.isnan(y))
-    y, at = y[at[0] :], at - at[0]
+    y, exog, at = y[at[0] :], exog[at[0] :], at - at[0]
     # The lags that take the autocorrelation out, by BIC, are four at most, and no more than half a
     # season: four lags of quarters follow a season that changes, and hid it in 9 of 214 tourism
     # series. They leave two values of each step; a step with one, which would take a shift of the
@@ -108,6 +115,8 @@ def _p_value(y: Array, shorter: tuple[int, ...], period: int) -> float:
     # Steps of shorter seasons, if not among those of this one, and what follows their changes.
     others = [t % one == j for one in shorter for j in range(gcd(one, period), one)]
     seasonal_lags = [one + j for one in shorter for j in (0, 1)]
+    size = exog.std(axis=0)
+    exog = (exog - exog.mean(axis=0)) / np.where(size > 0.0, size, 1.0)
     # With a line, a shift of the level after the first of two cycles is a season: a ramp.
     ramp, ramps = (t - len(y)) % period, int(len(at) < 2 * period + 2)
     likeliest, p_value = np.inf, 1.0
@@ -119,7 +128,7 @@ def _p_value(y: Array, shorter: tuple[int, ...], period: int) -> float:
         z = (z - z.mean()) / scale
         lagged = [np.where(t >= lag, z[t - lag], 0.0) for lag in seasonal_lags]
         lagged += [z[t - lag] for lag in range(1, most + 1)]
-        X = np.column_stack([ramp, *others, t / len(y), *lagged, z[t]])
+        X = np.column_stack([ramp, *others, t / len(y), exog[t], exog[t - 1], *lagged, z[t]])
         sums = np.column_stack([np.bincount(place, column) for column in X.T])
         means: Array = (sums / np.bincount(place)[:, None])[place]
         weights, _, rank, _ = np.linalg.lstsq(terms, means, rcond=None)

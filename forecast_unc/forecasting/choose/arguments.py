@@ -174,7 +174,7 @@ def periods_of(arguments: Arguments, history: History) -> tuple[int, ...]:
     if arguments.seasonal_period is None:
         return ()
     if is_auto(arguments.seasonal_period):
-        return seasons_in(history.y, seasonal_periods(history.index))
+        return seasons_in(history.y, seasonal_periods(history.index), history.exog)
     return tuple(sorted(set(as_lags("seasonal_period", arguments.seasonal_period, upto=False))))
 
 

@@ -184,6 +184,8 @@ def test_one_day_of_the_month_is_a_frequency(months, season, tmp_path):
     assert seasonal_periods(other.index) == season
     assert (other.index == ahead.index + pd.Timedelta(days=14)).all()
     assert np.array_equal(other.cov, ahead.cov)
+    named = "month" if months == 1 else f"{months} months"
+    assert fitted[1].history_.described().endswith(f"every {named}")
     fitted[1].save(tmp_path / "m")
     assert load_model(tmp_path / "m").forecast(3).index.equals(other.index)
 

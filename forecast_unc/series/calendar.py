@@ -14,7 +14,6 @@ from pandas.tseries.offsets import (
     BusinessHour,
     CustomBusinessDay,
     CustomBusinessHour,
-    DateOffset,
     Day,
     Tick,
     Week,
@@ -22,7 +21,7 @@ from pandas.tseries.offsets import (
 
 from forecast_unc._checks import refusal
 from forecast_unc._typing import Array, Positions
-from forecast_unc.series.times import DAYS
+from forecast_unc.series.times import DAYS, months_of
 
 Calendar = str | Sequence[Any] | pd.DatetimeIndex | None
 # Parts of the date that can be inputs, with the number of their values.
@@ -92,14 +91,8 @@ def seasonal_periods(index: pd.Index[Any]) -> tuple[int, ...]:
 
 def _step_of(freq: Any) -> int:
     """The number before a frequency, in months of one such as every 15th."""
-    months = _months(freq)
+    months = months_of(freq)
     return months or getattr(freq, "n", 1)
-
-
-def _months(freq: Any) -> int:
-    """Months between times on one day of the month, as the 15th; 0 for other frequencies."""
-    is_plain = type(freq) is DateOffset and set(freq.kwds) == {"months"}
-    return freq.n * freq.kwds["months"] if is_plain else 0
 
 
 def _open_days(freq: Any) -> np.busdaycalendar:
@@ -145,7 +138,7 @@ def _length(freq: Any) -> Any:
 
 def _in_a_year(freq: Any) -> int | None:
     """Observations in a year of weeks, months, quarters or years, the number before left out."""
-    return 12 if _months(freq) else _IN_A_YEAR.get(_code(freq))
+    return 12 if months_of(freq) else _IN_A_YEAR.get(_code(freq))
 
 
 def _code(freq: Any) -> str:

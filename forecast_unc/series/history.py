@@ -292,6 +292,8 @@ class History:
         said = [f"{'series' if self.name is None else self.name}: {len(self.y)} values"]
         freq = getattr(self.index, "freq", None)
         every = f"frequency {_named(self.index)}"
+        if months := times.months_of(freq):
+            every = "every month" if months == 1 else f"every {months} months"
         if isinstance(freq, CustomBusinessDay):
             mask = freq.calendar.weekmask
             days = [day for day, on in zip(times.WEEKDAYS, mask, strict=True) if on]

@@ -336,6 +336,12 @@ def _on_one_day(index: pd.DatetimeIndex) -> pd.DatetimeIndex:
     return pd.DatetimeIndex(index, freq=freq) if grid.equals(index) else index
 
 
+def months_of(freq: Any) -> int:
+    """Months between times on one day of the month, as the 15th; 0 for other frequencies."""
+    is_plain = type(freq) is DateOffset and set(freq.kwds) == {"months"}
+    return freq.n * freq.kwds["months"] if is_plain else 0
+
+
 def _of_weeks(index: pd.DatetimeIndex) -> bool:
     """Whether times are of all fiscal months of some years, as in a 4-4-5 calendar."""
     days = np.diff(index.tz_localize(None)) / np.timedelta64(1, "D")

@@ -40,10 +40,10 @@ class Scenarios(Mapping[str, Forecast]):
     >>> price = pd.DataFrame({"price": random.uniform(3.0, 5.0, 60)}, times)
     >>> sold = 90 - 10 * price["price"] + random.normal(0, 3, 60)
     >>> model = Forecaster(LinearRegressor(), lags=1).fit(sold[:56], price[:56])
-    >>> what_if = model.scenarios({"base": price[56:], "plan": 1.05 * price[56:]}, 4)
+    >>> what_if = model.scenarios({"base": price[56:], "plan": 1.1 * price[56:]}, 4)
     >>> change = what_if["plan"] - what_if["base"]
     >>> change.aggregate("sum").interval(0.9).round().to_numpy().tolist()
-    [[-9.0, -7.0]]
+    [[-17.0, -13.0]]
     """
 
     __slots__ = ("_correlations", "_forecasts")

@@ -359,12 +359,14 @@ def test_half_months_can_have_it(rng):
     assert widths[2:].min() > 2.0 * widths[:2].max()
 
 
-def test_nights_that_are_not_flagged_as_certain_are_forecast():
-    """Half of their noise is below the bound, and all else: no variance was left at it."""
-    index = pd.date_range("2024-01-01", periods=24 * 30, freq="h")
+@pytest.mark.parametrize("days", [7, 30])
+def test_nights_are_0_for_certain_once_eight_were(days):
+    """Before, half of their noise is below the bound, and all else: some variance is left."""
+    index = pd.date_range("2024-01-01", periods=24 * days, freq="h")
     sun = np.maximum(np.sin(2 * np.pi * (index.hour.to_numpy() - 6) / 24), 0.0)
     clouds = np.random.default_rng(0).uniform(0.3, 1.0, len(index))
-    model = Forecaster().fit(pd.Series((100.0 * sun * clouds).round(1), index))
-    ahead = model.forecast(24)
-    assert (ahead.std > 0.0).all()
-    assert (ahead.cdf(0.0)[:5] > 0.9).all()
+    ahead = Forecaster().fit(pd.Series((100.0 * sun * clouds).round(1), index)).forecast(24)
+    assert (ahead.std.iloc[7:18] > 0.0).all()
+    night = ahead.prob(upper=0.0).iloc[:5]
+    assert (night == 1.0).all() if days == 30 else night.between(0.5, 1.0).all()
+    assert ((ahead.std.iloc[:5] > 0.0) == (days == 7)).all()

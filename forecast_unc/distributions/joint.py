@@ -209,19 +209,6 @@ class Joint:
             return replace(self, q=q, paths=paths, draw=None)
         return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths, self.scores)
 
-    def at_lower(self, some: Flags) -> Joint:
-        """Some steps (h,) all but certain to be at the lower bound: narrow, six stds below it."""
-        if not some.any():
-            return self
-        center, scale = self.q.latent_spread
-        factor = np.where(some, 1e-3, 1.0)
-        shift = np.where(some, self.q.lower - factor * (center + 6.0 * scale), 0.0)
-        paths = self.paths
-        if paths is not None:
-            paths = np.where(some[:, None], self.q.lower[:, None], paths)
-        q = self.q.affine_latent(factor, shift)
-        return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths, self.scores)
-
     def certain(self, some: Flags, values: Array) -> Joint:
         """Some steps (h,) certain to have values (h,), as none or as the same of two futures."""
         if not some.any():

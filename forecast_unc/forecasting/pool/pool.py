@@ -196,10 +196,10 @@ class Ensemble:
         future = AveragedFuture(ahead.first(len(made)), averaged, made.joint)
         made = made.each(np.arange(past, len(made))) if past else made
         made = made.changed(self._bounded(made.joint, self.keeps_moments))
-        made = made.changed(made.joint.at_lower(self.without_noise(len(made))))
         made = made.checked(partial(format_time, ahead.index[past:]))
         made = made.changed(made.joint.whole()) if self.rules.whole else made
-        return Made(made, future)
+        some, lower = self.without_noise(len(made)), np.full(len(made), self.rules.lower)
+        return Made(made.changed(made.joint.certain(some, lower)), future)
 
     def without_noise(self, steps: int) -> Flags:
         """Next steps (h,) whose phase of the shortest season was always at the lower bound."""

@@ -9,6 +9,7 @@ import statsmodels.api as sm
 from sklearn.base import clone
 
 from forecast_unc import Forecaster, LinearRegressor, load_model
+from forecast_unc.errors import ArgumentError
 from forecast_unc.forecasting.models.effects import CalendarEffects
 from forecast_unc.series.calendar import MOVABLE, _feasts, effect_inputs, effects_apart
 
@@ -352,6 +353,13 @@ def test_weeks_of_ramadan_and_of_the_lunar_new_year(package):
     assert list(counts["lunar_new_year", "week +0 of Lunar New Year"][4:7]) == [0, 2, 5]
     months = effect_inputs(pd.period_range("2024-01", periods=6, freq="M"), ("ramadan",))
     assert months["ramadan", "last days of Ramadan"][3] == 9
+
+
+@pytest.mark.parametrize("first", ["1970-01", "2100-06"])
+def test_feasts_of_years_that_are_not_known_are_refused(package, first):
+    with pytest.raises(ArgumentError) as caught:
+        effect_inputs(pd.period_range(first, periods=9, freq="M"), ("ramadan",))
+    assert caught.value.argument == "calendar"
 
 
 def test_ramadan_is_forecast_in_its_weeks(package, rng):

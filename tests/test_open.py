@@ -47,6 +47,8 @@ def test_closed_steps_are_zero_for_certain(rng, sundays):
     total = ahead.aggregate("sum")
     assert total.mean.iloc[0] == pytest.approx(ahead.mean[~closed].sum())
     assert total.var.iloc[0] == pytest.approx(ahead.cov.loc[~closed, ~closed].to_numpy().sum())
+    least, most = ahead.aggregate("min"), ahead.aggregate("max")
+    assert least.std.iloc[0] == least.mean.iloc[0] == 0.0 < most.std.iloc[0]
     by_day = ahead.aggregate("sum", freq="D")
     np.testing.assert_allclose(by_day.std, ahead.std, rtol=1e-9)
     np.testing.assert_allclose(ahead.decompose().drop(columns="total", errors="ignore")[closed], 0)

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 from scipy import stats
 
 from forecast_unc import Forecast, Forecaster, GPRegressor
@@ -130,6 +131,26 @@ def test_the_shortest_region_of_a_normal_step_is_its_central_interval(coverage):
 def test_the_region_at_a_bound_begins_there():
     bounded = Forecast(INDEX, np.zeros(H), np.eye(H)).censored(0.0)
     np.testing.assert_array_equal(bounded.highest_density(0.8)["lower"], 0.0)
+
+
+def test_regions_of_counts_hold_whole_numbers():
+    counts = Forecast(INDEX, np.full(H, 1.2), 1.3 * np.eye(H)).censored(0.0).whole()
+    for coverage, numbers in ((0.2, 1), (0.5, 2), (0.8, 3)):
+        own = counts.highest_density(coverage).loc[[INDEX[0]]]
+        assert (own["upper"] - own["lower"] + 1).sum() == numbers
+        held = sum(
+            counts.prob(low - 0.5, high + 0.5).iloc[0]
+            for low, high in own[["lower", "upper"]].to_numpy()
+        )
+        assert own["probability"].sum() == pytest.approx(held, abs=0.003)
+        assert held > coverage
+    ax = counts.plot(regions=True, ax=Figure().subplots())
+    assert sum(len(one.get_paths()) for one in ax.collections) >= 3 * H
+
+
+def test_a_value_at_a_bound_is_in_the_region_whole():
+    bounded = Forecast(INDEX, np.zeros(H), np.eye(H)).censored(0.0)
+    assert bounded.highest_density(0.3)["probability"].to_numpy() == pytest.approx(0.5, abs=0.03)
 
 
 def test_normal_paths_leave_all_normal():

@@ -535,7 +535,8 @@ class Forecast:
         Probabilities are right to about .002; of extremes of a conformal forecast, or with 1000
         paths of its own, to .02. Fewer than 16,384 paths of unbounded values are smoothed. A
         difference of steps at a bound may be 0 with a probability that :attr:`atoms` does not list;
-        beside it they are right to .04. An extreme that is the same in all paths is refused.
+        beside it they are right to .04. An extreme that is the same in all paths is refused; that
+        of a step that is certain, as a closed one, is certain, too.
 
         ``how`` is "sum", "mean", "max", "min", or the weights (h,) of any linear combination:
         ``[-1, 0, 1]`` for the change from step 1 to step 3, or a Series of them by time. ``freq``
@@ -558,10 +559,13 @@ class Forecast:
         if of_one and len(labels) < len(self):
             joint = extreme(self._joint, matrix > 0, how == "max")
             assert joint.paths is not None
-            certain = (joint.paths == joint.paths[:, :1]).all(axis=1)
-            if certain.any():
-                place = format_time(labels, int(certain.argmax()))
-                got = f"an extreme that is the same in all {joint.paths.shape[1]} paths at {place}"
+            n, first, q = joint.paths.shape[1], joint.paths[:, :1], self._joint.q
+            same = (joint.paths == first).all(axis=1)
+            known = ((matrix > 0) & q.certain & (q.lower == first)).any(axis=1)  # of closed times
+            joint = joint.certain(same & known, first[:, 0])
+            if (at := _checks.first_true(same & ~known)) is not None:
+                place = format_time(labels, at)
+                got = f"an extreme that is the same in all {n} paths at {place}"
                 remedy = "It is as good as certain: take fewer steps, or the sum."
                 raise refusal("how", "leave what is uncertain", f"{got}, as at a bound", remedy)
             way = self._prediction.propagation
@@ -640,7 +644,8 @@ class Forecast:
         Its density is the highest: of a distribution with two peaks it has two pieces, where the
         central :meth:`interval` is one, with all that is unlikely between them. A row a piece, by
         the time of the step: ``lower`` and ``upper``, in units of y, and ``probability``, which add
-        up to ``coverage``, in (0, 1), within .002. Gaps below 3 % of the region are closed.
+        up to ``coverage``, in (0, 1), within .002. Gaps below 3 % of the region are closed, and a
+        single value, as of counts or at a bound, is whole or none: both make it more.
 
         Examples
         --------

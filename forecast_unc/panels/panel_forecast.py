@@ -84,7 +84,7 @@ def forecast_panel(
         Cloned for each series. Anything with ``fit`` and ``forecast`` will do, such as a
         `Combination` or a baseline.
     steps : int
-        SeriesResult ahead of the end of each series, from 1.
+        Steps ahead of the end of each series, from 1.
     id_col, time_col, target_col : str
         The columns that name the series (hashable values, none missing), their times (datetimes,
         periods or whole numbers) and their values.

@@ -48,6 +48,7 @@ _WEEKS = {
 }
 MOVABLE = tuple(_WEEKS)
 _OF_BOTH = "BN"  # Brunei has a holiday at the first day of each
+_KNOWN = "of 1984 to 2100"
 _AROUND = {-1: "day before ", 0: "", 1: "day after "}
 # The longest season with a column for each of its steps: half hours of a week, not days of a year.
 LONGEST_PROFILE = 340
@@ -220,7 +221,11 @@ def effect_inputs(index: pd.Index[Any], words: tuple[str, ...]) -> dict[tuple[st
             more = range(years.start - 1, years.stop + 1)
             feasts = _feasts(_OF_BOTH, more, word)
             for feast, start, stop, name in _WEEKS[word]:
-                begins = _first_days(feasts[feast])
+                begins = _first_days(feasts.get(feast, pd.DatetimeIndex([])))
+                if unknown := sorted(set(years) - set(begins.year)):
+                    remedy = "Leave it out, or give a regressor of your own."
+                    must = f"name feasts that the package holidays knows, {_KNOWN}"
+                    raise refusal("calendar", must, f"{word!r} in {unknown[0]}", remedy)
                 shifted = [begins + day * _DAY for day in range(start, stop + 1)]
                 found[word, name] = np.sum([count(days) for days in shifted], axis=0)
         else:

@@ -91,6 +91,29 @@ def test_hours_that_are_always_closed_are_left_out(rng):
         assert (ahead.mean[some] - 40.0 - ahead.index.hour[some]).abs().max() < 1.0
 
 
+@pytest.mark.parametrize(
+    ("is_open", "left_out"),
+    [
+        (lambda index: index.day_of_week < 5, False),
+        (lambda index: (index.hour >= 18) | (index.hour < 2), False),
+        (lambda index: index.normalize() != pd.Timestamp("2024-01-04"), False),
+        (lambda index: index.hour >= 10, True),
+        (lambda index: index.hour < 23, True),
+    ],
+)
+def test_opening_hours_to_midnight_and_beyond(rng, is_open, left_out):
+    index = pd.date_range("2024-01-01", periods=24 * 15, freq="h")
+    opened = np.asarray(is_open(index))
+    y = pd.Series(np.where(opened, 30.0 + rng.standard_normal(len(index)), 0.0), index)
+    exog, n = pd.DataFrame({"open": opened * 1}, index), 24 * 14
+    fitted = model().fit(y[:n], exog[:n])
+    assert (len(fitted.history_.index) < n) == left_out
+    ahead = fitted.forecast(24, exog[n:])
+    assert ahead.index.equals(index[n:])
+    assert (ahead.mean[~opened[n:]] == 0.0).all()
+    assert (ahead.mean[opened[n:]] > 25.0).all()
+
+
 def test_closed_steps_in_cards_checks_and_averages(rng):
     y, exog = shop(rng)
     closed = exog["open"][N:] == 0

@@ -4,9 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Combination, Forecaster, LinearRegressor, backtest, load_model
+from forecast_unc import (
+    Combination,
+    Forecaster,
+    LinearRegressor,
+    backtest,
+    forecast_panel,
+    load_model,
+)
 from forecast_unc.cli import main
 from forecast_unc.errors import InvalidArgument
+from forecast_unc.panels.panel_forecast import FailedSeriesWarning
 
 N, STEPS = 90, 14
 DAYS = pd.date_range("2024-01-01", periods=N + STEPS, freq="D")
@@ -178,6 +186,35 @@ def test_every_way_onwards(rng, tmp_path):
     is_closed = exog["open"].reindex(at.index) == 0
     assert (at["mean"][is_closed] == 0.0).all()
     assert is_closed.sum() >= 3
+
+
+@pytest.mark.parametrize("aggregate", [None, "sum"])
+def test_closed_steps_of_items_without_a_model(rng, aggregate):
+    """One of few values, and one whose model fails: 0 where closed, and changes while open."""
+    y, exog = shop(rng)
+    whole = exog.assign(y=y).rename_axis("ds").reset_index()
+    few, failed = whole[N - 5 : N].copy(), whole[:N].copy()
+    few.loc[N - 5, ["y", "open"]] = 0  # so that four are left
+    failed.loc[failed["open"].to_numpy() == 0, "y"] = 1.0
+    past = {"whole": whole[:N], "few": few, "failed": failed}
+    ids = [*past]
+    frame = pd.concat([one.assign(unique_id=name) for name, one in past.items()])
+    ahead = whole[N : N + 7].drop(columns="y")
+    future = pd.concat([ahead.assign(unique_id=name) for name in ids])
+    with pytest.warns(FailedSeriesWarning, match="1 of 3"):
+        table = forecast_panel(
+            frame, model(), 7, levels=(80,), exog=future, freq="D", aggregate=aggregate
+        ).set_index("unique_id")
+    closed = (ahead["open"] == 0).to_numpy()
+    assert closed.any()
+    for name in ids:
+        figures = table.loc[[name]].filter(like="forecast_unc").to_numpy()
+        if aggregate is None:
+            assert (figures[closed] == 0.0).all()
+            assert (figures[~closed] > 20.0).all()
+            assert np.ptp(figures[~closed][0]) < 40.0  # not the 50 between open and closed days
+        else:
+            np.testing.assert_allclose(figures[0, 0], 50.0 * (~closed).sum(), rtol=0.2)
 
 
 def refused(*arguments, **given):

@@ -217,6 +217,27 @@ def test_closed_steps_of_items_without_a_model(rng, aggregate):
             np.testing.assert_allclose(figures[0, 0], 50.0 * (~closed).sum(), rtol=0.2)
 
 
+def test_scenarios_of_open_times_alone(rng):
+    y, exog = shop(rng)
+    fitted = model().fit(y[:N], exog[["open"]][:N])
+    base = exog[["open"]][N:].copy()
+    at = np.flatnonzero(base["open"] == 1)[2]
+    plan = base.copy()
+    plan.iloc[at] = 0
+    both = fitted.scenarios({"base": base, "plan": plan}, STEPS)
+    alone = fitted.forecast(STEPS, base)
+    np.testing.assert_array_equal(both["base"].mean, alone.mean)
+    change = both["plan"] - both["base"]
+    same = np.arange(STEPS) != at
+    assert change.mean.iloc[at] == pytest.approx(-alone.mean.iloc[at])
+    assert change.std.iloc[at] == pytest.approx(alone.std.iloc[at])
+    np.testing.assert_allclose(change.mean[same], 0.0, atol=1e-9)
+    np.testing.assert_allclose(change.std[same], 0.0, atol=1e-6)
+    with pytest.raises(InvalidArgument) as caught:
+        fitted.effects()
+    assert (caught.value.argument, caught.value.got) == ("exog", "it alone")
+
+
 def refused(*arguments, **given):
     with pytest.raises(InvalidArgument) as caught:
         model(**given).fit(*arguments)

@@ -251,6 +251,10 @@ def test_what_a_column_of_open_times_is(rng):
     assert refused(y, exog.replace({"open": {0: 2}})).argument == "exog"
     error = refused(y + 1.0, exog)
     assert (error.argument, error.got) == ("y", f"1 at {y.index[(exog['open'] == 0).argmax()]:%F}")
+    for wrong in (["open"], exog["open"]):
+        with pytest.raises(InvalidArgument) as caught:
+            Forecaster(LinearRegressor(), lags=2, open=wrong).fit(y, exog)
+        assert (caught.value.argument, caught.value.got) == ("open", type(wrong).__name__)
     fitted = model().fit(y[:N], exog[:N])
     with pytest.raises(InvalidArgument) as caught:  # a Sunday
         fitted.forecast(STEPS, exog[N:].assign(open=1))

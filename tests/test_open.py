@@ -4,9 +4,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Combination, Forecaster, LinearRegressor, backtest, load_model
+from forecast_unc import (
+    Combination,
+    Forecaster,
+    LinearRegressor,
+    backtest,
+    forecast_panel,
+    load_model,
+)
 from forecast_unc.cli import main
 from forecast_unc.errors import InvalidArgument
+from forecast_unc.panels.panel_forecast import FailedSeriesWarning
 
 N, STEPS = 90, 14
 DAYS = pd.date_range("2024-01-01", periods=N + STEPS, freq="D")
@@ -93,6 +101,29 @@ def test_hours_that_are_always_closed_are_left_out(rng):
         assert (ahead.mean[some] - 40.0 - ahead.index.hour[some]).abs().max() < 1.0
 
 
+@pytest.mark.parametrize(
+    ("is_open", "left_out"),
+    [
+        (lambda index: index.day_of_week < 5, False),
+        (lambda index: (index.hour >= 18) | (index.hour < 2), False),
+        (lambda index: index.normalize() != pd.Timestamp("2024-01-04"), False),
+        (lambda index: index.hour >= 10, True),
+        (lambda index: index.hour < 23, True),
+    ],
+)
+def test_opening_hours_to_midnight_and_beyond(rng, is_open, left_out):
+    index = pd.date_range("2024-01-01", periods=24 * 15, freq="h")
+    opened = np.asarray(is_open(index))
+    y = pd.Series(np.where(opened, 30.0 + rng.standard_normal(len(index)), 0.0), index)
+    exog, n = pd.DataFrame({"open": opened * 1}, index), 24 * 14
+    fitted = model().fit(y[:n], exog[:n])
+    assert (len(fitted.history_.index) < n) == left_out
+    ahead = fitted.forecast(24, exog[n:])
+    assert ahead.index.equals(index[n:])
+    assert (ahead.mean[~opened[n:]] == 0.0).all()
+    assert (ahead.mean[opened[n:]] > 25.0).all()
+
+
 def test_closed_steps_in_cards_checks_and_averages(rng):
     y, exog = shop(rng)
     closed = exog["open"][N:] == 0
@@ -159,6 +190,56 @@ def test_every_way_onwards(rng, tmp_path):
     assert is_closed.sum() >= 3
 
 
+@pytest.mark.parametrize("aggregate", [None, "sum"])
+def test_closed_steps_of_items_without_a_model(rng, aggregate):
+    """One of few values, and one whose model fails: 0 where closed, and changes while open."""
+    y, exog = shop(rng)
+    whole = exog.assign(y=y).rename_axis("ds").reset_index()
+    few, failed = whole[N - 5 : N].copy(), whole[:N].copy()
+    few.loc[N - 5, ["y", "open"]] = 0  # so that four are left
+    failed.loc[failed["open"].to_numpy() == 0, "y"] = 1.0
+    past = {"whole": whole[:N], "few": few, "failed": failed}
+    ids = [*past]
+    frame = pd.concat([one.assign(unique_id=name) for name, one in past.items()])
+    ahead = whole[N : N + 7].drop(columns="y")
+    future = pd.concat([ahead.assign(unique_id=name) for name in ids])
+    with pytest.warns(FailedSeriesWarning, match="1 of 3"):
+        table = forecast_panel(
+            frame, model(), 7, levels=(80,), exog=future, freq="D", aggregate=aggregate
+        ).set_index("unique_id")
+    closed = (ahead["open"] == 0).to_numpy()
+    assert closed.any()
+    for name in ids:
+        figures = table.loc[[name]].filter(like="forecast_unc").to_numpy()
+        if aggregate is None:
+            assert (figures[closed] == 0.0).all()
+            assert (figures[~closed] > 20.0).all()
+            assert np.ptp(figures[~closed][0]) < 40.0  # not the 50 between open and closed days
+        else:
+            np.testing.assert_allclose(figures[0, 0], 50.0 * (~closed).sum(), rtol=0.2)
+
+
+def test_scenarios_of_open_times_alone(rng):
+    y, exog = shop(rng)
+    fitted = model().fit(y[:N], exog[["open"]][:N])
+    base = exog[["open"]][N:].copy()
+    at = np.flatnonzero(base["open"] == 1)[2]
+    plan = base.copy()
+    plan.iloc[at] = 0
+    both = fitted.scenarios({"base": base, "plan": plan}, STEPS)
+    alone = fitted.forecast(STEPS, base)
+    np.testing.assert_array_equal(both["base"].mean, alone.mean)
+    change = both["plan"] - both["base"]
+    same = np.arange(STEPS) != at
+    assert change.mean.iloc[at] == pytest.approx(-alone.mean.iloc[at])
+    assert change.std.iloc[at] == pytest.approx(alone.std.iloc[at])
+    np.testing.assert_allclose(change.mean[same], 0.0, atol=1e-9)
+    np.testing.assert_allclose(change.std[same], 0.0, atol=1e-6)
+    with pytest.raises(InvalidArgument) as caught:
+        fitted.effects()
+    assert (caught.value.argument, caught.value.got) == ("exog", "it alone")
+
+
 def refused(*arguments, **given):
     with pytest.raises(InvalidArgument) as caught:
         model(**given).fit(*arguments)
@@ -172,6 +253,10 @@ def test_what_a_column_of_open_times_is(rng):
     assert refused(y, exog.replace({"open": {0: 2}})).argument == "exog"
     error = refused(y + 1.0, exog)
     assert (error.argument, error.got) == ("y", f"1 at {y.index[(exog['open'] == 0).argmax()]:%F}")
+    for wrong in (["open"], exog["open"]):
+        with pytest.raises(InvalidArgument) as caught:
+            Forecaster(LinearRegressor(), lags=2, open=wrong).fit(y, exog)
+        assert (caught.value.argument, caught.value.got) == ("open", type(wrong).__name__)
     fitted = model().fit(y[:N], exog[:N])
     with pytest.raises(InvalidArgument) as caught:  # a Sunday
         fitted.forecast(STEPS, exog[N:].assign(open=1))

@@ -410,7 +410,7 @@ def test_new_items_of_counts_have_whole_bounds_and_the_mean_that_goes_with_them(
 def test_the_mean_of_a_borrowed_answer_is_that_of_the_censored_distribution(rng):
     """E max(T, 0) by paths: 3 and Student's t of 4 degrees, at two scales."""
     scale = np.array([1.0, 9.0])
-    one = Answer(pd.RangeIndex(2), 3.0, scale, 4.0, 0.0, False, "")
+    one = Answer(pd.RangeIndex(2), 3.0, scale, 4.0, 0.0, False, "", np.array([False] * 2))
     drawn = np.maximum(3.0 + scale * rng.standard_t(4.0, (400_000, 2)), 0.0)
     np.testing.assert_allclose(one.mean(), drawn.mean(axis=0), rtol=0.01)
     walk = 3.0 + (np.array([1.0, np.sqrt(80.0)]) * rng.standard_normal((400_000, 2))).cumsum(axis=1)

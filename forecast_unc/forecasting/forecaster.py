@@ -467,7 +467,10 @@ class Forecaster(Scored, Arguments):
             for name in self.history_.columns
         ]
         if not names:
-            raise refusal("exog", "be given to `fit` for effects", "none", "Fit with regressors.")
+            must, got = "be given to `fit` for effects", "none"
+            if (told := self.history_.opening) is not None:
+                must, got = f"hold regressors beside open={told.column!r} for effects", "it alone"
+            raise refusal("exog", must, got, "Fit with regressors.")
         mean, std = ensemble.effects(len(lags))
         never = np.tile(np.ptp(self.history_.exog, axis=0) == 0.0, len(lags))
         mean[never | ((mean == 0.0) & (std == 0.0))] = np.nan
@@ -728,7 +731,7 @@ def check_scenarios(exog: Mapping[str, pd.DataFrame], history: History, steps: i
     _checks.check_mapping("exog", exog, "regressors", remedy)
     if not exog:
         raise refusal("exog", "hold a scenario", "none", remedy)
-    if not len(history.columns):
+    if not len(history.given_columns):
         must = "be used of a model fitted with regressors"
         raise refusal("scenarios", must, "one without", "Fit with `exog`.")
     futures = []

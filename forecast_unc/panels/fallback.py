@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from contextlib import suppress
 from typing import Any, NamedTuple, Self
 
@@ -11,8 +12,8 @@ from scipy import stats
 from scipy.special import stdtr, stdtrit
 
 from forecast_unc._text import counted
-from forecast_unc._typing import Array
-from forecast_unc.distributions.export import nixtla_tails
+from forecast_unc._typing import Array, Flags
+from forecast_unc.distributions.export import first_instants, nixtla_tails
 from forecast_unc.panels.panel import OneSeries, Panel
 from forecast_unc.series.times import regular_index, spacing
 
@@ -36,6 +37,7 @@ class Lent(NamedTuple):
     lower: float  # 0 where no value of the panel is negative
     whole: bool  # all values of the panel are whole numbers, none below 0
     freq: Any  # of the longest series that shows one
+    opening: Hashable | None = None  # the regressor that is 0 where a series is closed
 
     def spread(self, size: float) -> Array:
         """Median of the changes of the lenders nearest in size, (h,).
@@ -57,9 +59,22 @@ class Lent(NamedTuple):
         return np.maximum.accumulate(spread)
 
 
-def lend(panel: Panel, steps: int) -> Lent:
-    """Spread over so many steps of the series of a panel that have enough values."""
-    target = panel.past.iloc[:, 0].to_numpy()
+def open_values(past: pd.DataFrame, opening: Hashable | None) -> Array:
+    """The first column, NaN where the regressor that tells closed times is 0, (n,)."""
+    y: Array = past.iloc[:, 0].to_numpy()
+    return np.where(_is_zero(past.iloc[:, 1:], opening), np.nan, y)
+
+
+def _is_zero(exog: pd.DataFrame, opening: Hashable | None) -> Flags:
+    """Where the regressor that tells closed times is 0, (n,); nowhere without one."""
+    if opening is None or opening not in exog:
+        return np.zeros(len(exog), dtype=bool)
+    return np.asarray(exog[opening].to_numpy(dtype=np.float64, na_value=np.nan) == 0.0)
+
+
+def lend(panel: Panel, steps: int, opening: Hashable | None = None) -> Lent:
+    """Spread over so many steps of the series of a panel that have enough values, while open."""
+    target = open_values(panel.past, opening)
     finite = np.isfinite(target)
     able = [rows for rows in panel.rows if np.count_nonzero(finite[rows]) >= 8]
     some = np.linspace(0, len(able) - 1, min(len(able), 500)).astype(int)
@@ -75,7 +90,8 @@ def lend(panel: Panel, steps: int) -> Lent:
     lower = 0.0 if len(known) and known.min() >= 0 else -np.inf
     whole = lower == 0.0 and bool((known == np.round(known)).all())
     sized, freq = sizes[sizes > 0], _frequency(panel)
-    return Lent(len(able), sized, changes, size, least, level, between, lower, whole, freq)
+    opens = lower, whole, freq, opening
+    return Lent(len(able), sized, changes, size, least, level, between, *opens)
 
 
 def _relative_changes(y: Array, size: float, steps: int) -> Array:
@@ -105,7 +121,10 @@ def _frequency(panel: Panel) -> Any:
 
 
 class Answer(NamedTuple):
-    """Student's t about one level at each step, censored at a bound; rounded if y is whole."""
+    """Student's t about one level at each step, censored at a bound; rounded if y is whole.
+
+    Closed steps are 0 for certain.
+    """
 
     times: pd.Index[Any]
     level: float
@@ -114,6 +133,7 @@ class Answer(NamedTuple):
     lower: float
     whole: bool
     status: str
+    closed: Flags  # (h,)
 
     def figures(self, levels: tuple[float, ...]) -> Array:
         """The mean and the bounds of intervals, (h, 1 + 2 * levels), as of a forecast."""
@@ -122,44 +142,47 @@ class Answer(NamedTuple):
     def mean(self) -> Array:
         """Mean of each step, (h,): E max(z + T, 0) = z F(z) + (dof + z^2) / (dof - 1) f(z)."""
         if np.isneginf(self.lower):
-            return np.full(len(self.scale), self.level)
+            return np.where(self.closed, 0.0, self.level)
         z, dof = (self.level - self.lower) / self.scale, self.dof
         above = z * stdtr(dof, z) + (dof + z**2) / (dof - 1.0) * stats.t.pdf(z, dof)
-        return np.asarray(self.lower + self.scale * above)
+        return np.where(self.closed, 0.0, self.lower + self.scale * above)
 
     def quantiles(self, q: Array) -> Array:
         """Quantiles of each step at several probabilities, (h, len(q))."""
         found = np.maximum(self.level + self.scale[:, None] * stdtrit(self.dof, q), self.lower)
+        found[self.closed] = 0.0
         return np.ceil(found - 0.5) + 0.0 if self.whole else found  # no -0
 
     def aggregated(self, how: str) -> Self:
         """The sum or the mean over the steps, as of a random walk with this spread."""
-        h, var = len(self.scale), (np.minimum.outer(self.scale, self.scale) ** 2).sum()
-        steps = h if how == "sum" else 1
+        some = self.scale[~self.closed]
+        share = 1.0 if how == "sum" else 1.0 / len(self.scale)
+        std = np.sqrt((np.minimum.outer(some, some) ** 2).sum()) if len(some) else 1.0
         return self._replace(
             times=self.times[-1:],
-            level=steps * self.level,
-            scale=np.array([steps / h * np.sqrt(var)]),
-            lower=steps * self.lower,
+            level=share * len(some) * self.level,
+            scale=np.array([share * std]),
             whole=self.whole and how == "sum",
+            closed=np.array([not len(some)]),
         )
 
 
 def answer(one: OneSeries, steps: int, lent: Lent) -> Answer | str:
     """The last value, with its own changes and the panel's; or a status where there is no time."""
-    past = one.past.iloc[:, 0]
-    y = past[past.index.notna()].sort_index(kind="stable").to_numpy()
+    past = one.past[one.past.index.notna()].sort_index(kind="stable")
+    y = open_values(past, lent.opening)
     y = y[np.isfinite(y)]
     times = _times_ahead(one, steps, lent.freq)
     if times is None:
         return "no forecast: no frequency to continue its times by, in the panel either; pass freq"
+    closed = _closed_ahead(one, times, lent.opening)
     borrowed = "the panel's changes" if lent.lenders else "its size, none to borrow"
     if not len(y):
         if not lent.lenders:
             return "no forecast: no value, and no series of the panel to borrow from"
         scale = np.hypot(lent.spread(lent.size) * lent.size, lent.between)
         status = "no value: median level of the panel, spread of its levels and changes"
-        return Answer(times, lent.level, scale, _PRIOR, lent.lower, lent.whole, status)
+        return Answer(times, lent.level, scale, _PRIOR, lent.lower, lent.whole, status, closed)
     # of zeros alone: as if the smallest value of the panel came next
     size = float(np.mean(np.abs(y))) or lent.least / (len(y) + 1)
     own, dof = float(np.sum(np.diff(y) ** 2)), _PRIOR + len(y) - 1
@@ -171,7 +194,16 @@ def answer(one: OneSeries, steps: int, lent: Lent) -> Answer | str:
     else:
         status = f"the model failed: last value, spread of its own and {borrowed}"
     scale = first * spread / spread[0]
-    return Answer(times, float(y[-1]), scale, dof, lent.lower, lent.whole, status)
+    return Answer(times, float(y[-1]), scale, dof, lent.lower, lent.whole, status, closed)
+
+
+def _closed_ahead(one: OneSeries, times: pd.Index[Any], opening: Hashable | None) -> Flags:
+    """Which of the steps are closed, (h,): where the regressor that tells it was given as 0."""
+    if one.future is None:
+        return np.zeros(len(times), dtype=bool)
+    given = one.future.index
+    zero = first_instants(given[_is_zero(one.future, opening) & given.notna()])
+    return np.asarray(times.isin(zero))
 
 
 def _times_ahead(one: OneSeries, steps: int, freq: Any) -> Any:

@@ -22,7 +22,7 @@ from forecast_unc.distributions import export
 from forecast_unc.evaluation.folds import Model, contenders
 from forecast_unc.forecasting.horizon.types import PROPAGATIONS, Propagation
 from forecast_unc.panels.checkpoints import in_parts, write
-from forecast_unc.panels.fallback import FEW, FEW_BOUND, Lent, answer, lend
+from forecast_unc.panels.fallback import FEW, FEW_BOUND, Lent, answer, lend, open_values
 from forecast_unc.panels.groups import POINTS, SAID, SeriesResult
 from forecast_unc.panels.jobs import Outcome, cause_of, run_jobs, warn_again
 from forecast_unc.panels.panel import Columns, OneSeries, Panel
@@ -169,7 +169,7 @@ def forecast_panel(
     if taken:
         must, remedy = "not name columns of the result", "Rename the column."
         raise refusal("id_col, time_col and by", must, repr(taken.pop()), remedy)
-    lent = lend(panel, steps)
+    lent = lend(panel, steps, getattr(forecaster, "open", None))
     few = FEW if lent.lenders else -1
     model = clone(forecaster, safe=False)
     points = None if panel.groups is None else POINTS
@@ -205,7 +205,8 @@ def _forecast(
     forecaster: Any, options: dict[str, Any], asked: Asked, few: int, bound: float, one: OneSeries
 ) -> SeriesResult | None:
     """The job of one series: its result, or None if it has so few values that it borrows."""
-    if one.past.iloc[:, 0].count() <= few:
+    observed = open_values(one.past, getattr(forecaster, "open", None))
+    if np.count_nonzero(~np.isnan(observed)) <= few:
         return None
     model = clone(forecaster, safe=False)
     y, past = one.history()

@@ -74,11 +74,13 @@ def open_grid(index: pd.Index[Any], opened: Flags) -> pd.Index[Any]:
             day for i, day in enumerate(times.WEEKDAYS) if (index[opened].day_of_week == i).any()
         ]
         first, last = index[opened].hour.min(), index[opened].hour.max()
+        if last - first == 23:  # through midnight, or all day
+            return index
         ends = {"start": f"{first:02}:00", "end": f"{(last + 1) % 24:02}:00"}
         words: Any = {"weekmask": " ".join(days), **ends}
         hours = CustomBusinessHour(**words)
         is_regular = opened[_holds(hours, index)].mean() >= _LEAST_OPEN
-        return on_grid_of(index, hours) if is_regular and last - first < 23 else index
+        return on_grid_of(index, hours) if is_regular else index
     closed, mask = times.closed_days(index[opened], freq, len(index))
     return on_grid_of(index, CustomBusinessDay(weekmask=mask)) if closed else index
 

@@ -109,8 +109,9 @@ def _fill_regions(ax: Axes, forecast: Steps, coverage: float, **style: Any) -> N
     half = 0.5 * np.diff(at)
     left, right = (at - np.append(half[0], half))[step], (at + np.append(half, half[-1]))[step]
     flat = low == high  # of single values, as of counts
-    color, alpha = style["facecolor"], style["alpha"]
-    ax.hlines(low[flat], left[flat], right[flat], colors=color, alpha=alpha, lw=6)
+    if flat.any():
+        color, alpha = style["facecolor"], style["alpha"]
+        ax.hlines(low[flat], left[flat], right[flat], colors=color, alpha=alpha, lw=6)
     corners = np.array([[left, low], [right, low], [right, high], [left, high]])
     ax.add_collection(PolyCollection(list(corners.transpose(2, 0, 1)), **style))
     ax.autoscale_view()

@@ -9,6 +9,7 @@ from forecast_unc import (
     Forecaster,
     LinearRegressor,
     backtest,
+    baselines,
     forecast_panel,
     load_model,
 )
@@ -134,6 +135,16 @@ def test_closed_steps_in_cards_checks_and_averages(rng):
     assert "Forecast" in ahead._repr_html_()
     steps = ahead.check(n_samples=100, random_state=0).frame.index
     assert len(steps) == (~closed).sum() + 1  # and the sum
+
+
+def test_members_have_the_same_open_times(rng):
+    y, exog = shop(rng)
+    both = Combination([model(), Combination([model(differences=1)])])
+    assert both.open == "open"
+    for other in (Forecaster(LinearRegressor(), lags=6), baselines.Naive()):
+        with pytest.raises(InvalidArgument) as caught:
+            Combination([both, other]).fit(y, exog)
+        assert (caught.value.argument, caught.value.got) == ("forecasters", "'open' beside None")
 
 
 def test_values_of_closed_times_are_as_good_as_missing(rng):

@@ -137,6 +137,25 @@ def test_closed_steps_in_cards_checks_and_averages(rng):
     assert len(steps) == (~closed).sum() + 1  # and the sum
 
 
+def test_every_time_has_a_row_in_tables_of_the_past(rng):
+    y, exog = shop(rng, N + 21)
+    fitted = model().fit(y[:N], exog[:N]).update(y[N : N + 7], exog[N : N + 7])
+    n, closed = N + 7, exog["open"] == 0
+    past = fitted.fitted()
+    pd.testing.assert_index_equal(past.index, y.index[:n])
+    for zero in (past.mean, past.std, past.residuals, past.interval(0.9)["lower"]):
+        assert (zero[closed[:n]] == 0.0).all()
+        assert (zero[~closed[:n]].iloc[9:] != 0.0).sum() > 0.8 * n - 20
+    assert f"{past.mean.notna().sum()} of {n} times" in repr(past)
+    ahead = fitted.forecast(14, exog[n:])
+    parts = fitted.contributions(exog[n:])
+    pd.testing.assert_index_equal(parts.index, y.index, check_names=False)
+    np.testing.assert_allclose(parts.sum(axis=1)[n:], ahead.mean, rtol=1e-9)
+    assert (parts[closed.to_numpy()] == 0.0).all(axis=None)
+    both = Combination([fitted, model(differences=1)]).fit(y[:n], exog[:n])
+    pd.testing.assert_index_equal(both.fitted().index, y.index[:n])
+
+
 def test_members_have_the_same_open_times(rng):
     y, exog = shop(rng)
     both = Combination([model(), Combination([model(differences=1)])])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,17 @@ _LEAST_OPEN = 0.8  # of the other hours
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """The regressor that tells closed times from open ones, and the last time of either."""
+    """The regressor that tells closed times from open ones, and all times that were given."""
 
     column: Any
     at: int  # its place among the regressors
-    last: pd.Index  # with its frequency
+    index: pd.Index  # with its frequency
+    opened: Flags  # of these times
+
+    def since(self, time: Any) -> Opening:
+        """Times from one on."""
+        n = int((self.index < time).sum())
+        return replace(self, index=self.index[n:], opened=self.opened[n:])
 
 
 @dataclass(frozen=True, eq=False)

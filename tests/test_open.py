@@ -78,6 +78,10 @@ def test_weekdays_that_are_always_closed_are_left_out(rng):
     np.testing.assert_array_equal(ahead.cov.loc[times, times], other.cov.loc[times, times])
     assert any(line.kind == "open" and "Sunday" in line for line in fitted.choices_)
     assert list(fitted.effects().index) == ["promotion"]
+    assert exog["open"].asfreq(open_days)[:n].min() == 0
+    assert "missing" not in fitted.summary()  # a holiday is closed
+    y.iloc[9] = np.nan
+    assert "1 missing" in model().fit(y[:N], exog[:N]).summary()
 
 
 def test_hours_that_are_always_closed_are_left_out(rng):

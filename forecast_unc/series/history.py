@@ -303,7 +303,8 @@ class History:
 
     def described(self) -> str:
         """The series in a line: values, times, what is missing, regressors."""
-        missing, k = int(np.isnan(self.given).sum()), len(self.columns)
+        _, closed, places = self.all_times
+        missing, k = int((np.isnan(self.given) & ~closed[places]).sum()), len(self.columns)
         said = [f"{'series' if self.name is None else self.name}: {len(self.y)} values"]
         freq = getattr(self.index, "freq", None)
         every = f"frequency {_named(self.index)}"

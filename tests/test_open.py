@@ -285,10 +285,15 @@ def test_what_a_column_of_open_times_is(rng):
     assert refused(y, exog.replace({"open": {0: 2}})).argument == "exog"
     error = refused(y + 1.0, exog)
     assert (error.argument, error.got) == ("y", f"1 at {y.index[(exog['open'] == 0).argmax()]:%F}")
+    frame = exog.assign(unique_id=1, y=y).rename_axis("ds").reset_index()
     for wrong in (["open"], exog["open"]):
+        one = Forecaster(LinearRegressor(), lags=2, open=wrong)
         with pytest.raises(InvalidArgument) as caught:
-            Forecaster(LinearRegressor(), lags=2, open=wrong).fit(y, exog)
-        assert (caught.value.argument, caught.value.got) == ("open", type(wrong).__name__)
+            one.fit(y, exog)
+        with pytest.raises(InvalidArgument) as of_panel:
+            forecast_panel(frame[:N], one, STEPS, exog=frame[N:].drop(columns="y"))
+        for error in (caught.value, of_panel.value):
+            assert (error.argument, error.got) == ("open", type(wrong).__name__)
     fitted = model().fit(y[:N], exog[:N])
     with pytest.raises(InvalidArgument) as caught:  # a Sunday
         fitted.forecast(STEPS, exog[N:].assign(open=1))

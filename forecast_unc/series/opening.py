@@ -42,8 +42,17 @@ class Closures:
     places: Positions  # (h,), on the grid; 0 of those beside it
 
 
+def check_name(column: object) -> None:
+    """Raise unless it may be the name of a regressor."""
+    if not pd.api.types.is_hashable(column):
+        must, got = "be the name of a regressor", type(column).__name__
+        remedy = 'Give the column in exog, and its name as open="open".'
+        raise refusal("open", must, got, remedy, TypeError)
+
+
 def place_of(column: Hashable, columns: pd.Index) -> int:
     """The place of the regressor, or an error."""
+    check_name(column)
     at = int(columns.get_indexer(pd.Index([column]))[0]) if columns.is_unique else -1
     if at < 0:
         remedy = "Give it as a column of exog, 1 where open and 0 where closed."

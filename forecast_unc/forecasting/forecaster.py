@@ -129,7 +129,8 @@ class Forecaster(Scored, Arguments):
     open : hashable, optional
         Name of a regressor that is 1 where the series is open and 0 where it is closed, as shops on
         holidays. There y is 0, or missing, and forecasts are 0 for certain; the models learn from
-        open times alone. Weekdays, or hours, that are always closed are left out before.
+        open times alone. Weekdays that are always closed are left out before, and hours outside
+        regular opening hours (docs/how_to/seasonal.md); lags and seasons count the others.
 
     Attributes
     ----------

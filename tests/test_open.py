@@ -9,6 +9,7 @@ from forecast_unc import (
     Forecaster,
     LinearRegressor,
     backtest,
+    baselines,
     forecast_panel,
     load_model,
 )
@@ -79,6 +80,10 @@ def test_weekdays_that_are_always_closed_are_left_out(rng):
     np.testing.assert_array_equal(ahead.cov.loc[times, times], other.cov.loc[times, times])
     assert any(line.kind == "open" and "Sunday" in line for line in fitted.choices_)
     assert list(fitted.effects().index) == ["promotion"]
+    assert exog["open"].asfreq(open_days)[:n].min() == 0
+    assert "missing" not in fitted.summary()  # a holiday is closed
+    y.iloc[9] = np.nan
+    assert "1 missing" in model().fit(y[:N], exog[:N]).summary()
 
 
 def test_hours_that_are_always_closed_are_left_out(rng):
@@ -136,6 +141,35 @@ def test_closed_steps_in_cards_checks_and_averages(rng):
     assert "Forecast" in ahead._repr_html_()
     steps = ahead.check(n_samples=100, random_state=0).frame.index
     assert len(steps) == (~closed).sum() + 1  # and the sum
+
+
+def test_every_time_has_a_row_in_tables_of_the_past(rng):
+    y, exog = shop(rng, N + 21)
+    fitted = model().fit(y[:N], exog[:N]).update(y[N : N + 7], exog[N : N + 7])
+    n, closed = N + 7, exog["open"] == 0
+    past = fitted.fitted()
+    pd.testing.assert_index_equal(past.index, y.index[:n])
+    for zero in (past.mean, past.std, past.residuals, past.interval(0.9)["lower"]):
+        assert (zero[closed[:n]] == 0.0).all()
+        assert (zero[~closed[:n]].iloc[9:] != 0.0).sum() > 0.8 * n - 20
+    assert f"{past.mean.notna().sum()} of {n} times" in repr(past)
+    ahead = fitted.forecast(14, exog[n:])
+    parts = fitted.contributions(exog[n:])
+    pd.testing.assert_index_equal(parts.index, y.index, check_names=False)
+    np.testing.assert_allclose(parts.sum(axis=1)[n:], ahead.mean, rtol=1e-9)
+    assert (parts[closed.to_numpy()] == 0.0).all(axis=None)
+    both = Combination([fitted, model(differences=1)]).fit(y[:n], exog[:n])
+    pd.testing.assert_index_equal(both.fitted().index, y.index[:n])
+
+
+def test_members_have_the_same_open_times(rng):
+    y, exog = shop(rng)
+    both = Combination([model(), Combination([model(differences=1)])])
+    assert both.open == "open"
+    for other in (Forecaster(LinearRegressor(), lags=6), baselines.Naive()):
+        with pytest.raises(InvalidArgument) as caught:
+            Combination([both, other]).fit(y, exog)
+        assert (caught.value.argument, caught.value.got) == ("forecasters", "'open' beside None")
 
 
 def test_values_of_closed_times_are_as_good_as_missing(rng):
@@ -253,10 +287,15 @@ def test_what_a_column_of_open_times_is(rng):
     assert refused(y, exog.replace({"open": {0: 2}})).argument == "exog"
     error = refused(y + 1.0, exog)
     assert (error.argument, error.got) == ("y", f"1 at {y.index[(exog['open'] == 0).argmax()]:%F}")
+    frame = exog.assign(unique_id=1, y=y).rename_axis("ds").reset_index()
     for wrong in (["open"], exog["open"]):
+        one = Forecaster(LinearRegressor(), lags=2, open=wrong)
         with pytest.raises(InvalidArgument) as caught:
-            Forecaster(LinearRegressor(), lags=2, open=wrong).fit(y, exog)
-        assert (caught.value.argument, caught.value.got) == ("open", type(wrong).__name__)
+            one.fit(y, exog)
+        with pytest.raises(InvalidArgument) as of_panel:
+            forecast_panel(frame[:N], one, STEPS, exog=frame[N:].drop(columns="y"))
+        for error in (caught.value, of_panel.value):
+            assert (error.argument, error.got) == ("open", type(wrong).__name__)
     fitted = model().fit(y[:N], exog[:N])
     with pytest.raises(InvalidArgument) as caught:  # a Sunday
         fitted.forecast(STEPS, exog[N:].assign(open=1))

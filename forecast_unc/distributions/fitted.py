@@ -9,7 +9,7 @@ from typing import Any, overload
 import numpy as np
 import pandas as pd
 
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags
 from forecast_unc.distributions.forecast import Forecast, forecast_of
 from forecast_unc.distributions.prediction import PastSteps
 from forecast_unc.series.times import format_time
@@ -19,7 +19,8 @@ class Fitted:
     """One-step forecasts of the past, each from the values before it; immutable.
 
     Every quantity is that of an observation, noise included, in units of y, and NaN at times that
-    have no forecast: the first ones, whose lagged values are before the series.
+    have no forecast: the first ones, whose lagged values are before the series. Closed times are 0
+    (``Forecaster(open=...)``).
 
     Examples
     --------
@@ -29,26 +30,26 @@ class Fitted:
     Fitted(name='nile', 1871-01-01 to 1970-01-01, 97 of 100 times)
     """
 
-    __slots__ = ("_actual", "_index", "_name", "_parts")
+    __slots__ = ("_actual", "_closed", "_parts")
 
-    def __init__(
-        self, index: pd.Index[Any], actual: Array, parts: Sequence[PastSteps], name: Any
-    ) -> None:
-        """Take times and values of a series, NaN where missing, and forecasts of some of them."""
-        self._index, self._actual, self._parts, self._name = index, actual, tuple(parts), name
+    def __init__(self, actual: pd.Series[float], parts: Sequence[PastSteps], closed: Flags) -> None:
+        """Take a series, forecasts of some of its times, and times (n,) of 0 for certain."""
+        self._actual, self._parts, self._closed = actual, tuple(parts), closed
 
     def __len__(self) -> int:
-        return len(self._index)
+        return len(self._actual)
 
     def __repr__(self) -> str:
-        known = sum(int(part.known.sum()) for part in self._parts)
-        first, last = format_time(self._index, 0), format_time(self._index, -1)
-        return f"Fitted(name={self._name!r}, {first} to {last}, {known} of {len(self)} times)"
+        known, name = self._closed.copy(), self._actual.name
+        for part in self._parts:
+            known[part.places[part.known]] = True
+        first, last = format_time(self.index, 0), format_time(self.index, -1)
+        return f"Fitted(name={name!r}, {first} to {last}, {known.sum()} of {len(self)} times)"
 
     @property
     def index(self) -> pd.Index[Any]:
         """The times of the series."""
-        return self._index
+        return self._actual.index
 
     @property
     def mean(self) -> pd.Series[float]:
@@ -68,7 +69,7 @@ class Fitted:
     @property
     def residuals(self) -> pd.Series[float]:
         """The series less the mean."""
-        return pd.Series(self._actual, self._index, name=self._name) - self.mean
+        return self._actual - self.mean
 
     def interval(self, coverage: float = 0.9) -> pd.DataFrame:
         """Central interval of a coverage at each time, as :meth:`Forecast.interval`."""
@@ -85,11 +86,12 @@ class Fitted:
         return self._series(lambda forecast: forecast.quantile(q))
 
     def _series(self, ask: Callable[[Forecast], Any]) -> pd.Series[float]:
-        return self._frame([self._name], ask).iloc[:, 0]
+        return self._frame([self._actual.name], ask).iloc[:, 0]
 
     def _frame(self, columns: list[Any], ask: Callable[[Forecast], Any]) -> pd.DataFrame:
         values = np.full((len(self), len(columns)), np.nan)
         for part in self._parts:
-            forecast = forecast_of(self._index[part.places], part.prediction)
+            forecast = forecast_of(self.index[part.places], part.prediction)
             values[part.places[part.known]] = pd.DataFrame(ask(forecast))[part.known]
-        return pd.DataFrame(values, self._index, columns)
+        values[self._closed] = 0.0
+        return pd.DataFrame(values, self.index, columns)

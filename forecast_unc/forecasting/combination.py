@@ -42,9 +42,9 @@ class Combination(Scored):
     Parameters
     ----------
     forecasters : sequence of Forecaster
-        The members; cloned, never modified. Baselines will do, and other models with `fit`,
-        `apply`, `forecast` and an `update` that assigns new attributes instead of changing arrays
-        or lists, so that a shallow copy made before stays as it was.
+        The members, all with the same `open`; cloned, never modified. Baselines will do, and other
+        models with `fit`, `apply`, `forecast` and an `update` that assigns new attributes instead
+        of changing arrays or lists, so that a shallow copy made before stays as it was.
     weights : sequence of float, "inverse_width", "validation" or None, default=None
         Weight of each member; only the ratios count. "inverse_width" takes 1 / width of the
         95 % bands over the 4 steps up to each; "validation" 1 / CRPS^2 over three origins near the
@@ -221,6 +221,12 @@ class Combination(Scored):
         return own
 
     @property
+    def open(self) -> Hashable | None:
+        """The regressor that tells closed times, of every member, or None."""
+        members = self.forecasters
+        return _open_of(members[0]) if isinstance(members, Sequence) and members else None
+
+    @property
     def numbers_(self) -> list[int]:
         """Places of the fitted members in `forecasters`."""
         n = len(self.forecasters_) + len(self.refused_)
@@ -274,6 +280,11 @@ class Combination(Scored):
             if isinstance(member, type) or not model:
                 must = "hold models with fit and forecast"
                 raise refusal("forecasters", must, repr(member), "Pass Forecaster(...).", TypeError)
+        opens = list(dict.fromkeys(repr(_open_of(member)) for member in members))
+        if len(opens) > 1:
+            must, got = "have the same `open`, or none", " beside ".join(opens)
+            remedy = "A closed step is 0 for certain only if it is for every member."
+            raise refusal("forecasters", must, got, remedy)
         if self.widest is not None and not as_float(self.widest) > 1:
             remedy = "Use None to keep all members."
             raise refusal("widest", "be greater than 1", repr(self.widest), remedy)
@@ -342,6 +353,11 @@ def load_model(path: str | PathLike[str]) -> Forecaster | Combination:
     """
     found: Forecaster | Combination = saving.load(path, (Forecaster, Combination))
     return found
+
+
+def _open_of(member: Any) -> Hashable | None:
+    """The regressor that tells a member closed times, or None."""
+    return member.open if isinstance(member, Forecaster | Combination) else None
 
 
 def _given(**inputs: Any) -> dict[str, Any]:

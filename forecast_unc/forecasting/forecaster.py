@@ -129,7 +129,8 @@ class Forecaster(Scored, Arguments):
     open : hashable, optional
         Name of a regressor that is 1 where the series is open and 0 where it is closed, as shops on
         holidays. There y is 0, or missing, and forecasts are 0 for certain; the models learn from
-        open times alone. Weekdays, or hours, that are always closed are left out before.
+        open times alone. Weekdays that are always closed are left out before, and hours outside
+        regular opening hours (docs/how_to/seasonal.md); lags and seasons count the others.
 
     Attributes
     ----------
@@ -523,16 +524,20 @@ class Forecaster(Scored, Arguments):
             got = f"a regressor of the name {sorted(taken)[0]!r}"
             raise refusal("exog", "leave the names rest and calendar", got, "Rename it.")
         asks = [self._of_instants(ask) for ask in ensemble.past_stepwise()]
-        parts = [np.array([self._fitted_by(ask).mean for ask in asks])]
-        index = self.history_.index
+        past = [self._fitted_by(ask).mean for ask in asks]
+        parts, index = [np.array(past)], past[0].index
         if exog is not None or steps:
             steps = _checks.check_steps(steps if exog is None else len(exog))
             ahead = self.history_.future(steps, exog)
             local, places = ahead.by_clock(ensemble.history)
             seed = _checks.one_seed(self.random_state)
             of_steps = ensemble.stepwise(local, Method("auto", random_state=seed))
-            parts.append(np.array(of_steps)[:, places])
-            index = index.append(ahead.index)
+            ahead_index, means = ahead.index, np.array(of_steps)[:, places]
+            if (all_steps := ahead.closures) is not None:
+                ahead_index = all_steps.index
+                means = np.where(all_steps.closed, 0.0, means[:, all_steps.places])
+            parts.append(means)
+            index = index.append(ahead_index)
         means = np.concatenate(parts, axis=1)
         added = np.vstack([means[:1], np.diff(means, axis=0)])
         frame = pd.DataFrame(added.T, index, pd.Index(names))

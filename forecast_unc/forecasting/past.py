@@ -54,7 +54,11 @@ class Scored(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no type
         times, parts = np.arange(len(history.y)), list[PastSteps]()
         for start in range(0, len(times), _BLOCK):
             parts += _some(ask, times[start : start + _BLOCK])
-        return Fitted(history.index, history.given, parts, history.name)
+        index, closed, places = history.all_times
+        actual = np.zeros(len(index))
+        actual[places] = np.where(closed[places], 0.0, history.given)
+        parts = [part._replace(places=places[part.places]) for part in parts]
+        return Fitted(pd.Series(actual, index, name=history.name), parts, closed)
 
     def score(self, y: pd.Series, exog: pd.DataFrame | None = None) -> float:
         """Negative mean CRPS, in units of y: the higher, the better.

@@ -15,6 +15,7 @@ from forecast_unc._text import counted
 from forecast_unc._typing import Array, Flags
 from forecast_unc.distributions.export import first_instants, nixtla_tails
 from forecast_unc.panels.panel import OneSeries, Panel
+from forecast_unc.series.opening import check_name
 from forecast_unc.series.times import regular_index, spacing
 
 FEW = 4  # a series of so many observed values borrows
@@ -67,6 +68,7 @@ def open_values(past: pd.DataFrame, opening: Hashable | None) -> Array:
 
 def _is_zero(exog: pd.DataFrame, opening: Hashable | None) -> Flags:
     """Where the regressor that tells closed times is 0, (n,); nowhere without one."""
+    check_name(opening)
     if opening is None or opening not in exog:
         return np.zeros(len(exog), dtype=bool)
     return np.asarray(exog[opening].to_numpy(dtype=np.float64, na_value=np.nan) == 0.0)

@@ -116,10 +116,11 @@ class History:
         open_ = is_open(column, self.exog[:, at], self.index)
         check_zeros(column, self.y, open_, self.index, name)
         grid = open_grid(self.index, open_)
-        return self._on(grid, Opening(column, at, self.index[-1:]), open_)
+        return self._on(grid, Opening(column, at, self.index, open_))
 
-    def _on(self, grid: pd.Index[Any], told: Opening, open_: Flags) -> Self:
+    def _on(self, grid: pd.Index[Any], told: Opening) -> Self:
         """The history on a grid of open days, without the regressor that tells them."""
+        open_ = told.opened
         kept = check_on_grid(told.column, open_, self.index, grid, "exog") >= 0
         return replace(
             self,
@@ -141,7 +142,15 @@ class History:
     @property
     def last(self) -> pd.Index:
         """The last time that was given, open or closed, as an index with its frequency."""
-        return self.index[-1:] if self.opening is None else self.opening.last
+        return (self.index if self.opening is None else self.opening.index)[-1:]
+
+    @property
+    def all_times(self) -> tuple[pd.Index[Any], Flags, Positions]:
+        """All times that were given, (m,), which are closed, and the place of each value there."""
+        if (told := self.opening) is None:
+            return self.index, np.zeros(len(self.y), dtype=bool), np.arange(len(self.y))
+        places = np.asarray(told.index.get_indexer(self.index), dtype=np.intp)
+        return told.index, ~told.opened, places
 
     @property
     def given(self) -> Array:
@@ -163,7 +172,11 @@ class History:
         if instants is not None:
             inside = np.flatnonzero(self.places < len(self.y[:stop]))
             instants = instants.part(int((self.places < start).sum()), int(inside[-1]) + 1)
-        return replace(self, **parts, forgotten=self.forgotten + start, instants=instants)
+        told = self.opening
+        if told is not None and start and instants is None:
+            told = told.since(self.index[start])
+        forgotten = self.forgotten + start
+        return replace(self, **parts, forgotten=forgotten, instants=instants, opening=told)
 
     def by_clock(self) -> Self:
         """The history on the grid of local times; itself without a time zone, or of whole days.
@@ -214,7 +227,7 @@ class History:
             open_ = is_open(told.column, other.exog[:, told.at], other.index)
             check_zeros(told.column, other.y, open_, other.index, "y")
             grid = on_grid_of(other.index, times.spacing(self.index))
-            other = other._on(grid, replace(told, last=other.index[-1:]), open_)
+            other = other._on(grid, replace(told, index=other.index, opened=open_))
         if times.spacing(self.index) != times.spacing(other.index):
             must = f"have the frequency of the fit, {_named(self.index)}"
             raise refusal("y", must, _named(other.index), "Fit a new model.")
@@ -238,10 +251,12 @@ class History:
         if told is not None:
             open_ = is_open(told.column, regressors[:, told.at], series.index)
             check_zeros(told.column, values, open_, series.index, "y_new")
-            told = replace(told, last=series.index[-1:])
             new = History(values, stds, series.index, regressors, self.given_columns, None, values)
-            new = new._on(on_grid_of(series.index, times.spacing(self.index)), told, open_)
+            later = replace(told, index=series.index, opened=open_)
+            new = new._on(on_grid_of(series.index, times.spacing(self.index)), later)
             values, stds, regressors = new.y, new.stds, new.exog
+            index = times.extended_index(told.index, len(open_))
+            told = replace(told, index=index, opened=np.append(told.opened, open_))
         return replace(
             self,
             y=np.concatenate([self.given, values]),
@@ -288,7 +303,8 @@ class History:
 
     def described(self) -> str:
         """The series in a line: values, times, what is missing, regressors."""
-        missing, k = int(np.isnan(self.given).sum()), len(self.columns)
+        _, closed, places = self.all_times
+        missing, k = int((np.isnan(self.given) & ~closed[places]).sum()), len(self.columns)
         said = [f"{'series' if self.name is None else self.name}: {len(self.y)} values"]
         freq = getattr(self.index, "freq", None)
         every = f"frequency {_named(self.index)}"

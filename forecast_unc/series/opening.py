@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,17 @@ _LEAST_OPEN = 0.8  # of the other hours
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """The regressor that tells closed times from open ones, and the last time of either."""
+    """The regressor that tells closed times from open ones, and all times that were given."""
 
     column: Any
     at: int  # its place among the regressors
-    last: pd.Index  # with its frequency
+    index: pd.Index  # with its frequency
+    opened: Flags  # of these times
+
+    def since(self, time: Any) -> Opening:
+        """Times from one on."""
+        n = int((self.index < time).sum())
+        return replace(self, index=self.index[n:], opened=self.opened[n:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +42,17 @@ class Closures:
     places: Positions  # (h,), on the grid; 0 of those beside it
 
 
+def check_name(column: object) -> None:
+    """Raise unless it may be the name of a regressor."""
+    if not pd.api.types.is_hashable(column):
+        must, got = "be the name of a regressor", type(column).__name__
+        remedy = 'Give the column in exog, and its name as open="open".'
+        raise refusal("open", must, got, remedy, TypeError)
+
+
 def place_of(column: Hashable, columns: pd.Index) -> int:
     """The place of the regressor, or an error."""
+    check_name(column)
     at = int(columns.get_indexer(pd.Index([column]))[0]) if columns.is_unique else -1
     if at < 0:
         remedy = "Give it as a column of exog, 1 where open and 0 where closed."

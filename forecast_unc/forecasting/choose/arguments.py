@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, TypeGuard
 
 import numpy as np
-from pandas.api.types import is_hashable
 from sklearn.base import BaseEstimator
 
 from forecast_unc import _checks
@@ -90,10 +89,6 @@ class Arguments(BaseEstimator):  # type: ignore[misc]  # scikit-learn ships no t
         remedy = "0 is the effect at the same time alone."
         exog_lags = check_whole("exog_lags", self.exog_lags, 0, remedy)
         _checks.generator(self.random_state)
-        if not is_hashable(self.open):
-            must, got = "be the name of a regressor", type(self.open).__name__
-            remedy = 'Give the column in exog, and its name as open="open".'
-            raise refusal("open", must, got, remedy, TypeError)
         if self.regressor is not None:
             as_kernel_regressor(self.regressor)
             if self.noise != "process":

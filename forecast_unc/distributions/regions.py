@@ -5,8 +5,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import ndtr
 
-from forecast_unc._typing import Array, Flags, Positions
+from forecast_unc._typing import Array, Flags
 from forecast_unc.distributions.marginals import Marginals
+from forecast_unc.series.rows import runs_of
 
 _ENDS = np.linspace(-5.0, 5.0, 2001)[None]  # scores between cells of up to .002
 _FAR = 600  # place of the score -2
@@ -41,7 +42,7 @@ def _of_density(step: int, ends: Array, mass: Array, coverage: float) -> list[Re
     kept |= single & np.isin(middle, middle[kept & single])
     inside = ends[:-1][kept], ends[1:][kept]
     widest = _GAP * (inside[1][-1] - inside[0][0])
-    starts, stops = _runs(kept)
+    starts, stops = np.array(runs_of(kept)).T
     apart = ends[starts[1:]] - ends[stops[:-1]] > widest
     starts, stops = starts[np.append(True, apart)], stops[np.append(apart, True)]
     return [
@@ -58,7 +59,7 @@ def _of_single_values(step: int, ends: Array, mass: Array, coverage: float) -> l
     share = np.asarray(0.5 * (below + above), dtype=np.float64)
     return [
         Region(step, float(values[a]), float(values[b - 1]), float(share[a:b].sum()))
-        for a, b in zip(*_runs(_likeliest(share, share, coverage)), strict=True)
+        for a, b in runs_of(_likeliest(share, share, coverage))
     ]
 
 
@@ -68,9 +69,3 @@ def _likeliest(density: Array, mass: Array, coverage: float) -> Flags:
     kept = np.zeros(len(mass), dtype=np.bool_)
     kept[order[: 1 + int(np.searchsorted(mass[order].cumsum(), coverage))]] = True
     return kept
-
-
-def _runs(kept: Flags) -> tuple[Positions, Positions]:
-    """Starts and ends of the runs of what is kept."""
-    change = np.diff(np.concatenate([[0], kept.astype(np.intp), [0]]))
-    return np.flatnonzero(change == 1), np.flatnonzero(change == -1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from forecast_unc._typing import Array, Positions
+from forecast_unc._typing import Array, Flags, Positions
 
 # Levels whose range or changes are a smaller share of their size are all the same.
 ROUNDOFF = 1e-12
@@ -62,3 +62,9 @@ class CompleteRows:
         """Number of complete rows, or of the last of them that a model learns from at most."""
         n = len(self.times(lags, differences))
         return n if most is None else min(n, most)
+
+
+def runs_of(flags: Flags) -> list[tuple[int, int]]:
+    """First and last place, that one not included, of each run."""
+    ends = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
+    return list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))

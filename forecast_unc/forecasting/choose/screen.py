@@ -19,7 +19,7 @@ from forecast_unc.forecasting.choose.arguments import (
 )
 from forecast_unc.series.calendar import EFFECTS, calendar_inputs, check_calendar, effect_inputs
 from forecast_unc.series.history import History
-from forecast_unc.series.rows import complete_rows, interpolated
+from forecast_unc.series.rows import complete_rows, interpolated, runs_of
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def excursions(y: Array, period: int) -> list[slice]:
             lag, least_sides = period * -(-3 * lag // (2 * period)), 2
         else:
             y[run], away[run] = np.nan, True
-            found = _runs(away)  # of a long one the middle may be found first
+            found = runs_of(away)  # of a long one the middle may be found first
     if len(found) > most or away.sum() > _RULE.away * len(y):
         return []
     return [slice(start, stop) for start, stop in found]
@@ -235,7 +235,7 @@ def excursions_of_weeks(
         away = np.where(np.isnan(down), np.where(np.abs(earlier) < 0.5 * up, up, 0.0), down)
         away = np.where(np.isnan(up), np.where(np.abs(later) < 0.5 * down, down, 0.0), away)
         away = np.fmin(away, np.where(np.isnan(up), np.inf, up))
-        for start, stop in _runs(away > _RULE.named * np.nanmedian(sizes)):
+        for start, stop in runs_of(away > _RULE.named * np.nanmedian(sizes)):
             others, half = sizes.copy(), _RULE.weeks // 2
             for ago in (0, year):
                 others[max(start + ago - half, 0) : stop + ago + half] = np.nan
@@ -329,10 +329,10 @@ def _excursion(y: Array, lag: int, least_sides: int) -> slice | None:
     low = max(_RULE.unshifted - 2.0 * lag / len(y), 0.0)
     gross = _gross([one.away / one.far(low) for one in views])
     for sign in np.flatnonzero(gross.any(axis=1)):
-        for start, stop in _runs(gross[sign]):
+        for start, stop in runs_of(gross[sign]):
             run = slice(start, stop)
             far = [one.away[sign, run] / one.far(_RULE.unshifted, run) for one in views]
-            for first, last in _runs(_gross(far)):
+            for first, last in runs_of(_gross(far)):
                 inner = slice(start + first, start + last)
                 if 1 < last - first <= lag:
                     found.setdefault(min(one.known_sides(inner) for one in views), inner)
@@ -343,12 +343,6 @@ def _gross(ratios: list[Array]) -> Flags:
     """Beyond one limit on some scale, and beyond another on all."""
     one, all_ = np.max(ratios, axis=0) > _RULE.shift, np.min(ratios, axis=0) > _RULE.times_other
     return np.asarray(one & all_)
-
-
-def _runs(flags: Flags) -> list[tuple[int, int]]:
-    """First and last place, that one not included, of each run."""
-    ends = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
-    return list(zip(ends[::2].tolist(), ends[1::2].tolist(), strict=True))
 
 
 def _scales(y: Array) -> list[Array]:

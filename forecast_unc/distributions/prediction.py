@@ -72,6 +72,8 @@ class Prediction:
 
     def at_zero(self, some: Flags) -> Prediction:
         """The prediction, and that of each member, with some steps (h,) certain to be 0."""
+        if not some.any():
+            return self
         members = tuple(
             one._replace(prediction=one.prediction.at_zero(some[: len(one.prediction)]))
             for one in self.members

@@ -423,8 +423,6 @@ class Forecaster(Scored, Arguments):
             _at_places(ahead, replace(one, notes=self._beyond(ahead)), places)
             for ahead, one in zip(futures, made, strict=True)
         ]
-        if (all_steps := futures[0].closures) is not None:
-            places = places[all_steps.places]
         both = np.concatenate([places, n + places])
         cors = {pair: cor[np.ix_(both, both)] for pair, cor in cors.items()}
         return Scenarios(dict(zip(exog, forecasts, strict=True)), cors)
@@ -532,12 +530,9 @@ class Forecaster(Scored, Arguments):
             local, places = ahead.by_clock(ensemble.history)
             seed = _checks.one_seed(self.random_state)
             of_steps = ensemble.stepwise(local, Method("auto", random_state=seed))
-            ahead_index, means = ahead.index, np.array(of_steps)[:, places]
-            if (all_steps := ahead.closures) is not None:
-                ahead_index = all_steps.index
-                means = np.where(all_steps.closed, 0.0, means[:, all_steps.places])
-            parts.append(means)
-            index = index.append(ahead_index)
+            next_index, closed = ahead.given
+            parts.append(np.where(closed, 0.0, np.array(of_steps)[:, places]))
+            index = index.append(next_index)
         means = np.concatenate(parts, axis=1)
         added = np.vstack([means[:1], np.diff(means, axis=0)])
         frame = pd.DataFrame(added.T, index, pd.Index(names))
@@ -754,10 +749,8 @@ def _at_places(ahead: Ahead, prediction: Prediction, places: Positions) -> Forec
     """The forecast of the steps ahead, which have these places."""
     if not np.array_equal(places, np.arange(len(prediction))):
         prediction = prediction.each(places)
-    if (all_steps := ahead.closures) is None:
-        return forecast_of(ahead.index, prediction)
-    prediction = prediction.each(all_steps.places).at_zero(all_steps.closed)
-    return forecast_of(all_steps.index, prediction)
+    index, closed = ahead.given
+    return forecast_of(index, prediction.at_zero(closed))
 
 
 def summary_lines(model: Forecaster) -> list[Note]:

@@ -42,6 +42,13 @@ class Ahead:
         """Steps with their regressors known."""
         return replace(self, exog_cov=None)
 
+    @property
+    def given(self) -> tuple[pd.Index[Any], Flags]:
+        """All steps, and which of them are closed."""
+        if (told := self.closures) is None:
+            return self.index, np.zeros(len(self.index), dtype=np.bool_)
+        return told.index, told.closed
+
     def first(self, steps: int) -> Self:
         """The first steps alone."""
         if steps >= len(self.index):
@@ -51,13 +58,14 @@ class Ahead:
         return replace(self, index=self.index[:steps], exog=self.exog[:steps], exog_cov=cov)
 
     def by_clock(self, history: History) -> tuple[Self, Positions]:
-        """The steps after a history, local ones if it is by the clock, and each one's place (h,).
+        """The steps after a history, local ones if it is by the clock, and the place of all given.
 
         An hour that clocks repeat has one place.
         """
         local, steps = history.index, np.arange(len(self.index))
+        all_steps = steps if self.closures is None else self.closures.places
         if history.instants is None:
-            return self, steps
+            return self, all_steps
         at = clock.local_slots(self.index) - clock.local_slots(local[-1:]) - 1
         at = np.maximum(at, 0)
         n, k = int(at.max()) + 1, self.exog.shape[1]
@@ -66,7 +74,8 @@ class Ahead:
             matrix = np.kron(clock.filled(np.eye(len(steps)), at, n), np.eye(k))
             cov = matrix @ cov @ matrix.T
         index = times.future_index(local, n)
-        return replace(self, index=index, exog=clock.filled(self.exog, at, n), exog_cov=cov), at
+        local_steps = replace(self, index=index, exog=clock.filled(self.exog, at, n), exog_cov=cov)
+        return local_steps, at[all_steps]
 
     def after(self, index: pd.Index[Any], exog: Array) -> Self:
         """These steps after others (m, k) that follow an index."""
@@ -205,6 +214,11 @@ class History:
             outliers=clock.means(self.outliers[some], at, n),
             instants=self,
         )
+
+    @property
+    def two_valued(self) -> Flags:
+        """Which regressors have two values at most, such as a promotion, (k,)."""
+        return np.array([len(np.unique(column)) <= 2 for column in self.exog.T], dtype=np.bool_)
 
     @property
     def places(self) -> Positions:

@@ -89,7 +89,7 @@ def recent_means(values: Array, weights: Array | Flags) -> Array:
 
     An origin is weighted by exp(-2 a), too, its age a from 0, of the last, to 1.
     """
-    share = np.asarray(weights, dtype=np.float64)
+    weights = np.asarray(weights, dtype=np.float64)
     recent = np.exp(-np.linspace(_OLDEST, 0.0, weights.shape[-2]))
     end = np.arange(1, weights.shape[-1] + 1)
     start = np.maximum(end // 2, 1) - 1
@@ -101,7 +101,7 @@ def recent_means(values: Array, weights: Array | Flags) -> Array:
         return np.asarray(sums[..., end] - sums[..., start])
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(summed(np.where(share, values, 0.0) * share) / summed(share))
+        return np.asarray(summed(np.where(weights, values, 0.0) * weights) / summed(weights))
 
 
 def rolling_forecasts(model: FittedModel, origins: Positions, steps: int) -> RollingForecasts:

@@ -260,8 +260,10 @@ class Ensemble:
         Usual is the mean of the past, of two values the lower: no promotion.
         """
         past = self.history.exog
-        two = np.array([len(np.unique(column)) <= 2 for column in past.T], dtype=np.bool_)
-        lack = np.where(two, past.min(axis=0, initial=np.inf), past.mean(axis=0)) - exog
+        lack = (
+            np.where(self.history.two_valued, past.min(axis=0, initial=np.inf), past.mean(axis=0))
+            - exog
+        )
         k = exog.shape[1]
         return [np.where(np.arange(k) < known, 0.0, lack) for known in range(k + 1)]
 
@@ -395,8 +397,7 @@ class Ensemble:
     def _effects_of_members(self, n_lags: int) -> Array:
         """Means and variances (2, models, k) of the effects of each model."""
         columns = self.history.exog.T
-        two = np.array([len(np.unique(column)) <= 2 for column in columns])
-        steps = np.where(two, np.ptp(columns, axis=1), columns.std(axis=1))
+        steps = np.where(self.history.two_valued, np.ptp(columns, axis=1), columns.std(axis=1))
         steps = np.tile(np.where(steps > 0.0, steps, 1.0), n_lags)
         y = self.history.y[~np.isnan(self.history.y)]
         at = float(np.median(y[-max((8, *self.rules.periods[:1])) :]))
@@ -430,9 +431,8 @@ class Ensemble:
         From the last values on, by a step of one std, or to the other of two values.
         """
         past, last = self.history.exog, self.history.exog[-1]
-        two = np.array([len(np.unique(column)) <= 2 for column in past.T])
         other = past.min(axis=0) + past.max(axis=0) - last
-        size = np.where(two, other - last, past.std(axis=0))
+        size = np.where(self.history.two_valued, other - last, past.std(axis=0))
         size = np.where(size == 0.0, 1.0, size)
         index = future_index(self.history.index, steps)
         levels = [last, *(last + size * unit for unit in np.eye(len(last)))]

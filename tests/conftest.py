@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -31,6 +32,8 @@ settings.load_profile("forecast_unc")
 def pytest_addoption(parser: pytest.Parser) -> None:
     text = "folder to write how much of its limit each comparison used, see tests/deviations.py"
     parser.addoption("--deviations", help=text)
+    text = "every second test only, by its name: 0 or 1, see tests/cpus.py"
+    parser.addoption("--half", type=int, choices=(0, 1), help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -51,8 +54,14 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Docstrings are compared like the pages; pytest's own option NUMBER refuses 3.88 for 3.89."""
+    if (half := config.getoption("--half")) is not None:
+        halves: tuple[list[pytest.Item], list[pytest.Item]] = [], []
+        for item in items:
+            halves[crc32(item.nodeid.encode()) % 2].append(item)
+        config.hook.pytest_deselected(items=halves[1 - half])
+        items[:] = halves[half]
     for item in items:
         if isinstance(item, pytest.DoctestItem):
             item.runner._checker = PrintedOutput()

@@ -6,7 +6,8 @@ neither. A processor can run what older ones run, and so show what would come ou
 
     python tests/cpus.py                       # all tests on each machine of the table
     python tests/cpus.py --only Nehalem "two threads"
-    python tests/cpus.py --other --numerical   # what .ci/run adds: one machine that is not this one
+    python tests/cpus.py --other --numerical   # one machine that is not this one
+    python tests/cpus.py --other --numerical --half 0  # what .ci/run adds: one half or the other
     python tests/cpus.py --deviations FOLDER   # and how much of its limit each comparison used
 """
 
@@ -178,10 +179,14 @@ def passed(title: str, python: str, asked: list[str], given: dict[str, str]) -> 
     return done.returncode == 0
 
 
-def run(machine: Machine, numerical: bool, deviations: Path | None = None) -> bool:
+def run(
+    machine: Machine, numerical: bool, half: int | None = None, deviations: Path | None = None
+) -> bool:
     """Run the tests on a simulated machine; whether all passed."""
     workers = max(1, (os.cpu_count() or 1) // machine.threads)
     asked = ["-n", str(workers)]
+    if half is not None:
+        asked += ["--half", str(half)]
     given = environment(machine)
     if numerical:
         asked += [f"--ignore=tests/test_{name}.py" for name in OTHER]
@@ -229,6 +234,7 @@ def main() -> int:
     parser.add_argument(
         "--numerical", action="store_true", help="only the tests that compare numbers"
     )
+    parser.add_argument("--half", type=int, choices=(0, 1), help="every second test by its name")
     parser.add_argument("--only", nargs="+", help="these machines of the table")
     parser.add_argument("--other", action="store_true", help="one machine that is not this one")
     parser.add_argument("--deviations", type=Path, help="folder for the share of each limit used")
@@ -241,7 +247,8 @@ def main() -> int:
         if reason := obstacle(machine):
             print(f"{machine.name:12}: skipped: {reason}", flush=True)
         else:
-            all_passed.append(run(machine, arguments.numerical, arguments.deviations))
+            asked = arguments.numerical, arguments.half, arguments.deviations
+            all_passed.append(run(machine, *asked))
     if arguments.deviations is not None:
         print(*told(margins(arguments.deviations)), sep="\n")
     return 0 if all(all_passed) else 1

@@ -65,12 +65,13 @@ def test_the_other_machine_is_not_this_one():
 def test_a_failure_is_passed_on_with_what_failed(monkeypatch, capsys):
     stdout = "..F\nFAILED tests/test_a.py::test_b - assert False\n1 failed, 2 passed in 1.00s\n"
     asked = answers(monkeypatch, returncode=1, stdout=stdout)
-    assert not cpus.run(OLD, numerical=True)
+    assert not cpus.run(OLD, numerical=True, half=1)
     failed = "1 failed, 2 passed in 1.00s\nFAILED tests/test_a.py::test_b - assert False\n"
     assert capsys.readouterr().out == f"old         : {failed}old          demo: {failed}"
     (argv, env), (demo, same) = asked
     assert demo[-1] == "tests/test_demo.py"
     assert same == env
+    assert argv[argv.index("--half") + 1] == "1"
     assert "--ignore=tests/test_cli.py" in argv
     assert "--ignore=tests/test_docs.py" not in argv  # pages have numbers
     assert (env["OPENBLAS_CORETYPE"], env["OPENBLAS_NUM_THREADS"]) == ("Nehalem", "1")

@@ -48,7 +48,6 @@ _WEEKS = {
 }
 MOVABLE = tuple(_WEEKS)
 _OF_BOTH = "BN"  # Brunei has a holiday at the first day of each
-_KNOWN = "of 1984 to 2100"
 _AROUND = {-1: "day before ", 0: "", 1: "day after "}
 # The longest season with a column for each of its steps: half hours of a week, not days of a year.
 LONGEST_PROFILE = 340
@@ -224,7 +223,7 @@ def effect_inputs(index: pd.Index[Any], words: tuple[str, ...]) -> dict[tuple[st
                 begins = _first_days(feasts.get(feast, pd.DatetimeIndex([])))
                 if unknown := sorted(set(years) - set(begins.year)):
                     remedy = "Leave it out, or give a regressor of your own."
-                    must = f"name feasts that the package holidays knows, {_KNOWN}"
+                    must = "name feasts whose days the package holidays knows in each year"
                     raise refusal("calendar", must, f"{word!r} in {unknown[0]}", remedy)
                 shifted = [begins + day * _DAY for day in range(start, stop + 1)]
                 found[word, name] = np.sum([count(days) for days in shifted], axis=0)

@@ -54,7 +54,7 @@ _LIBRARIES = (
 )
 # Where few numbers are: bounds of searches, and words.
 _LEFT = (
-    *("diagnose.py", "export.py", "picture.py", "page.py", "fitted.py"),
+    *("diagnose.py", "export.py", "picture.py", "interactive.py", "page.py", "fitted.py"),
     *("search.py", "estimator.py"),
 )
 _OTHER = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Div, ast.Div: ast.Mult}

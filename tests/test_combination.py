@@ -227,8 +227,8 @@ def test_inverse_width_weights_by_the_last_four_widths(y, steps):
     three = [LEVELS, LOG, Forecaster(GP, lags=1, differences=(1, 1))]
     both = Combination(three, "inverse_width").fit(y)
     np.testing.assert_allclose(both.weights_, 1 / 3)
-    ahead = both.forecast(steps)
-    apart = [clone(model).fit(y).forecast(12) for model in three]
+    ahead = both.forecast(steps, propagation="exact")
+    apart = [clone(model).fit(y).forecast(12, propagation="exact") for model in three]
     bands = np.array([widths(f) for f in apart])
     for t in range(steps):
         end = max(t + 1, 4)

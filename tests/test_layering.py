@@ -49,6 +49,7 @@ WITH_PANDAS = {
     "forecast_unc.distributions.diagnose",
     "forecast_unc.distributions.fitted",
     "forecast_unc.distributions.forecast",
+    "forecast_unc.distributions.interactive",
     "forecast_unc.distributions.page",
     "forecast_unc.distributions.picture",
     "forecast_unc.distributions.export",

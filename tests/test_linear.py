@@ -212,12 +212,13 @@ def test_covariances_along_paths_are_those_between_rows(posteriors, rng):
     np.testing.assert_allclose(ours.gradient(X), other.gradient(X), rtol=1e-12)
     path = ours.function_path(6, 2)
     for t in range(6):
-        found = path.append(X[[t, t + 6]])
+        mean, found = path.append(X[[t, t + 6]])
+        np.testing.assert_allclose(mean, ours.mean(X[[t, t + 6]]))
         np.testing.assert_allclose(found, np.array([cov[: t + 1, t], cov[6 : t + 7, t + 6]]).T)
     path = ours.function_path(2, 2)
     path.append(X[:2])
     path.take(np.array([1, 1]))
-    np.testing.assert_allclose(path.append(X[[2, 3]])[0], cov[1, [2, 3]])
+    np.testing.assert_allclose(path.append(X[[2, 3]])[1][0], cov[1, [2, 3]])
 
 
 def test_functions_drawn_have_its_mean_and_covariance(posteriors, rng):

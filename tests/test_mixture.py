@@ -11,7 +11,7 @@ from sklearn.linear_model import BayesianRidge
 from forecast_unc import Forecaster, GPRegressor
 from forecast_unc.forecasting.horizon import paths
 from forecast_unc.forecasting.horizon.differencing import Differencing
-from forecast_unc.forecasting.horizon.paths import PIECES, Points
+from forecast_unc.forecasting.horizon.paths import PIECES, Points, pieces
 from forecast_unc.series.rows import lag_embedding
 from tests import oracles
 from tests.recursions import propagate, sample_paths
@@ -139,6 +139,30 @@ def test_classic_mixture_is_near_classic_paths():
     kl = gaussian_kl(paths, *propagate(posterior, (1, 2), y, no_exog(STEPS), **method))
     # 256 independent paths would have 1/256 + 1/4000 on average
     assert kl.mean() < 1 / PIECES + 1 / len(paths)
+
+
+def test_probabilities_of_a_chaotic_map_are_those_of_paths():
+    """3.8 y (1 - y) with noise: chance leaves .02 of 4000 paths and 4096 pieces."""
+    rng, y = np.random.default_rng(1), [0.4]
+    for _ in range(60):
+        y.append(3.8 * y[-1] * (1.0 - y[-1]) + 0.01 * rng.standard_normal())
+    model = Forecaster(GPRegressor(), lags=1, differences=0, transform=None, calibrate=False)
+    ours = model.fit(pd.Series(y)).forecast(8, propagation="mixture")
+    many = model.forecast(8, propagation="monte_carlo", n_samples=4000, random_state=0)
+    p = np.arange(0.05, 1.0, 0.05)
+    for how in ("sum", "max"):
+        levels = np.quantile(many.paths.agg(how), p)
+        np.testing.assert_allclose(ours.aggregate(how).cdf(levels).iloc[0], p, atol=0.025)
+    levels = np.quantile(many.paths, p, axis=1)
+    off = [ours.cdf(at).iloc[step] - p for step, at in enumerate(levels.T)]
+    assert np.abs(off).max(axis=1).mean() < 0.02
+
+
+def test_more_pieces_where_a_step_takes_less_time():
+    x = np.linspace(0.0, 1.0, 201)[:, None]
+    posterior = GPRegressor(lengthscales=1.0, noise_std=0.1).fit(x, x[:, 0]).posterior_
+    assert pieces(posterior) == pieces(linear_posterior(AR)) == PIECES
+    assert pieces(posterior.on_few_centers) == 4 * PIECES
 
 
 def test_no_seed_is_needed_and_nothing_is_modified():

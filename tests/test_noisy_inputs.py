@@ -259,7 +259,7 @@ def test_posterior_of_blurred_rows(rows, rng, process):
     np.testing.assert_allclose(posterior.mean(new), mean, rtol=1e-6)
     np.testing.assert_allclose(posterior.covariance(new), cov, atol=1e-6)
     path = posterior.function_path(3)
-    steps = [path.append(x[None])[:, 0] for x in new]
+    steps = [path.append(x[None])[1][:, 0] for x in new]
     np.testing.assert_allclose(steps[2], cov[2], atol=1e-6)
     assert posterior.function_sample(2, rng) is None
 

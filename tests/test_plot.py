@@ -460,6 +460,32 @@ def test_a_figure_of_plotly():
     assert names == ["history", "80 %", "80 %", "forecast"]
     np.testing.assert_allclose(figure.data[3].y, forecast.mean)
     np.testing.assert_allclose(figure.data[2].y, forecast.interval(0.8)["upper"])
+    one = forecast[:1].to_plotly(coverage=(0.8,)).data[0]  # a band of one step has no area
+    np.testing.assert_allclose(one.y[:2], forecast.interval(0.8).iloc[0])
+
+
+@pytest.mark.parametrize("index", ["time zone", "periods", "range"])
+@pytest.mark.parametrize("whole", [False, True])
+def test_regions_in_plotly_are_the_bars_of_highest_density(index, whole):
+    pytest.importorskip("plotly")
+    times = INDEXES[index][-STEPS:]
+    paths = np.repeat([-2.0, 2.0], 200) + np.random.default_rng(0).normal(0.0, 0.4, (STEPS, 400))
+    one = Forecast(times, paths.mean(axis=1), np.cov(paths), paths=paths)
+    one = one.whole() if whole else one
+    pieces, (*traces, _) = one.highest_density(0.8), one.to_plotly(coverage=(0.8,)).data
+    ends, edges = [], set()
+    for trace in traces:
+        at = trace.y.index(None)  # corners of a bar, or ends of a stroke
+        rows = np.array(trace.y, dtype=float).reshape(-1, at + 1)[:, :at]
+        ends += [*np.column_stack([rows.min(axis=1), rows.max(axis=1)])]
+        edges |= {*trace.x} - {None}
+    assert len(edges) == STEPS + 1  # bars meet half way
+    expected = pieces[["lower", "upper"]].to_numpy()
+    np.testing.assert_allclose(np.sort(ends, axis=0), np.sort(expected, axis=0))
+    assert len(one.to_plotly(coverage=(0.8,), regions=False).data) == 3
+    with pytest.raises(ArgumentError) as caught:
+        one.to_plotly(regions="yes")
+    assert caught.value.argument == "regions"
 
 
 @pytest.mark.parametrize("index", [INDEXES["time zone"]], ids=["time zone"])

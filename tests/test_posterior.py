@@ -154,22 +154,23 @@ def test_path_is_the_covariance_of_its_inputs(rng, kind):
     inputs = rng.uniform(-3, 3, size=(7, 3, 2))  # steps, paths, d
     whole, single = posterior.function_path(7, 3), posterior.function_path(7)
     for t in range(4):
-        row = whole.append(inputs[t])
+        mean, row = whole.append(inputs[t])
+        np.testing.assert_allclose(mean, posterior.mean(inputs[t]), rtol=1e-12)
         assert row.shape == (t + 1, 3)
         for path in range(3):
             cov = posterior.covariance(inputs[: t + 1, path])
             np.testing.assert_allclose(row[:, path], cov[t], rtol=1e-10, atol=1e-12)
-        np.testing.assert_allclose(single.append(inputs[t, 1:2])[:, 0], row[:, 1], rtol=1e-11)
+        np.testing.assert_allclose(single.append(inputs[t, 1:2])[1][:, 0], row[:, 1], rtol=1e-11)
     whole.take(np.array([1, 0, 1, 1]))
     for t in range(4, 7):
-        row = whole.append(inputs[t][[1, 0, 1, 2]])
+        _, row = whole.append(inputs[t][[1, 0, 1, 2]])
         for column, path in ((0, 1), (1, 0), (2, 1)):
             cov = posterior.covariance(inputs[: t + 1, path])
             np.testing.assert_allclose(row[:, column], cov[t], rtol=1e-10, atol=1e-12)
         # the last path has the past of the second and an input of its own
         mixed = np.concatenate([inputs[:4, 1], inputs[4 : t + 1, 2]])
         np.testing.assert_allclose(row[:, 3], posterior.covariance(mixed)[t], rtol=1e-10)
-        np.testing.assert_allclose(single.append(inputs[t, 1:2])[:, 0], row[:, 0], rtol=1e-11)
+        np.testing.assert_allclose(single.append(inputs[t, 1:2])[1][:, 0], row[:, 0], rtol=1e-11)
     with pytest.raises(IndexError):  # there is no more room
         single.append(inputs[4, 1:2])
 

@@ -146,6 +146,8 @@ def test_regions_of_counts_hold_whole_numbers():
         assert held > coverage
     ax = counts.plot(regions=True, ax=Figure().subplots())
     assert sum(len(one.get_paths()) for one in ax.collections) >= 3 * H
+    (single,) = counts[:1].plot(None, (0.2,), regions=True, ax=Figure().subplots()).collections
+    assert single.get_capstyle() == "projecting"  # a line from 1 to 1 would not be seen
 
 
 def test_a_value_at_a_bound_is_in_the_region_whole():

@@ -8,10 +8,14 @@ period; beside them the logistic map, a bistable one, a threshold autoregression
 as real series sunspots and lynx from several origins. The first coordinate is forecast 8 steps
 ahead from 100 and 300 values. Noise is normal, with 3 or 10 % of the std of the coordinate: "p" of
 the process, in each coordinate and fed back (maps alone; drawn again where the map would
-leave the range of its own values), "o" of the observation. Actual values have it, too.
+leave the range of its own values), "o" of the observation. Actual values have it, too. The group
+"periods" has flows again, ten periods of n / 10 values, of which the next two are forecast:
+
+    python examples/benchmarks/dynamics.py --groups periods --sizes 150 1000 --noises ""
 
 Scores are means over steps: CRPS in stds of the training values, sMAPE of the medians, NLPD of
-values in stds (clipped at 20), shares in the 80 and 95 % intervals of steps and of the sum.
+values in stds (clipped at 20), shares in the 80 and 95 % intervals of steps and of the sum; of the
+medians also the valid steps, up to the first at which the sMAPE so far is above 30 (of the last).
 What was computed is kept in a folder, a file a series, and only what is missing is computed.
 """
 
@@ -27,12 +31,23 @@ from zlib import crc32
 import numpy as np
 import pandas as pd
 from scipy.integrate import solve_ivp
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from threadpoolctl import threadpool_limits
 
-from forecast_unc import Forecast, Forecaster, GPRegressor, RVMRegressor, datasets, scores
+from forecast_unc import (
+    Forecast,
+    Forecaster,
+    GPRegressor,
+    ReducedRankGPRegressor,
+    RVMRegressor,
+    datasets,
+    scores,
+)
 
 Array = np.ndarray
 STEPS, BURN_IN, PER_PERIOD = 8, 200, 15
+VALID = 30.0  # sMAPE of the steps so far up to which a forecast is valid
 SHARES = {"p": "process", "o": "observation"}
 # Canadian lynx trapped 1821 to 1934 (Elton and Nicholson 1942).
 LYNX = """269 321 585 871 1475 2821 3928 5943 4950 2577 523 98 184 279 409 2285 2685 3409 1824 409
@@ -90,13 +105,13 @@ def of_map(name: str, n: int, process: float, rng: np.random.Generator) -> Array
     return np.array(values[BURN_IN:])
 
 
-def of_flow(name: str, n: int, process: float, rng: np.random.Generator) -> Array:
-    """The first coordinate of a flow, `PER_PERIOD` values a period, after a burn-in."""
+def of_flow(name: str, n: int, per_period: int, rng: np.random.Generator) -> Array:
+    """The first coordinate of a flow, so many values a period, after a burn-in."""
     from dysts import flows
 
     made = getattr(flows, name)()
     start = rng.integers(BURN_IN)
-    times = np.arange(BURN_IN + n) * made.period / PER_PERIOD
+    times = np.arange(BURN_IN + n) * made.period / per_period
     with np.errstate(all="ignore"):
         solved = solve_ivp(
             lambda t, x: np.asarray(made.rhs(x, t), float),
@@ -137,7 +152,8 @@ OTHERS: dict[str, Callable[[int, object], Array]] = {
 def series(group: str, name: str, n: int, noise: str, seed: int) -> tuple[Array, Array]:
     """Training values (n,) and what followed (steps,)."""
     kind, size = (noise[0], int(noise[1:]) / 100) if noise else ("", 0.0)
-    rng, length = generator(name, noise, seed), n + STEPS
+    steps = n // 5 if group == "periods" else STEPS
+    rng, length = generator(name, noise, seed), n + steps
     if group == "real":
         whole = np.array(LYNX.split(), float) if name == "lynx" else datasets.load_sunspots()
         values = np.asarray(whole, float)
@@ -145,12 +161,13 @@ def series(group: str, name: str, n: int, noise: str, seed: int) -> tuple[Array,
         values = values[max(end - length, 0) : end]
     elif group == "others":
         values = OTHERS[name](length, seed)
+    elif group == "maps":
+        values = of_map(name, length, size if kind == "p" else 0.0, rng)
     else:
-        made = of_map if group == "maps" else of_flow
-        values = made(name, length, size if kind == "p" else 0.0, rng)
+        values = of_flow(name, length, n // 10 if group == "periods" else PER_PERIOD, rng)
     if kind == "o":
         values = values + size * values.std() * rng.standard_normal(len(values))
-    return values[:-STEPS], values[-STEPS:]
+    return values[:-steps], values[-steps:]
 
 
 # --- methods: a Forecast, paths (steps, k), or means and stds (steps, 2)
@@ -159,26 +176,40 @@ Result = Forecast | Array
 
 
 def own(propagation: str = "auto", regressor: object = None, **options: object) -> Callable:
-    def forecast(y: Array) -> Result:
+    def forecast(y: Array, steps: int) -> Result:
         model = Forecaster(regressor, random_state=0, **options).fit(pd.Series(y))
-        return model.forecast(STEPS, propagation=propagation)
+        return model.forecast(steps, propagation=propagation)
 
     return forecast
 
 
-def past_values(y: Array) -> Result:
-    return np.tile(y, (STEPS, 1))
+def past_values(y: Array, steps: int) -> Result:
+    return np.tile(y, (steps, 1))
 
 
-def arima(y: Array) -> Result:
+def iterated(y: Array, steps: int) -> Result:
+    """200 paths of a process of scikit-learn on three lags, a value of the function a step."""
+    z, rng = (y - y.mean()) / y.std(), np.random.default_rng(0)
+    kernel = ConstantKernel(1.0) * RBF([1.0, 1.0, 1.0]) + WhiteKernel(0.1, (1e-8, 10.0))
+    windows = np.lib.stride_tricks.sliding_window_view(z, 4)
+    gp = GaussianProcessRegressor(kernel, n_restarts_optimizer=2, random_state=0)
+    gp.fit(windows[:, :3], windows[:, 3])
+    paths = np.tile(z[-3:], (200, 1))
+    for _ in range(steps):
+        mean, std = gp.predict(paths[:, -3:], return_std=True)
+        paths = np.column_stack([paths, mean + std * rng.standard_normal(200)])
+    return y.mean() + y.std() * paths[:, 3:].T
+
+
+def arima(y: Array, steps: int) -> Result:
     from statsforecast.models import AutoARIMA
 
-    said = AutoARIMA(season_length=1).forecast(y=y, h=STEPS, level=[80])
+    said = AutoARIMA(season_length=1).forecast(y=y, h=steps, level=[80])
     std = (np.asarray(said["hi-80"]) - np.asarray(said["mean"])) / 1.2815515655
     return np.column_stack([said["mean"], std])
 
 
-def analogs(y: Array) -> Result:
+def analogs(y: Array, steps: int) -> Result:
     """What followed the ten past windows that are most like the last, of the best of 1-4 values."""
     k, errors = 10, []
     for d in (1, 2, 3, 4):
@@ -190,9 +221,9 @@ def analogs(y: Array) -> Result:
         errors.append(np.mean((after[near].mean(axis=1) - after) ** 2))
     d = int(np.argmin(errors)) + 1
     windows = np.lib.stride_tricks.sliding_window_view(y, d)
-    apart = ((windows[:-STEPS] - windows[-1]) ** 2).sum(axis=1)
+    apart = ((windows[:-steps] - windows[-1]) ** 2).sum(axis=1)
     near = np.argsort(apart)[:k]
-    return np.array([y[near + d - 1 + step] for step in range(1, STEPS + 1)])
+    return np.array([y[near + d - 1 + step] for step in range(1, steps + 1)])
 
 
 class EchoState:
@@ -224,7 +255,7 @@ class EchoState:
         return float(np.mean(rest**2)) if len(rest) else np.inf, state
 
 
-def echo_state(y: Array) -> Result:
+def echo_state(y: Array, steps: int) -> Result:
     """Paths of ten networks with resampled errors; radius, gain and ridge by the last fifth."""
     z, rng = (y - y.mean()) / y.std(), np.random.default_rng(0)
     grid = [(r, g, a) for r in (0.3, 0.9) for g in (0.5, 1.5) for a in (1e-6, 1e-4, 1e-2, 1.0)]
@@ -240,7 +271,7 @@ def echo_state(y: Array) -> Result:
         network = EchoState(radius, gain, np.random.default_rng(seed))
         _, state = network.fit(z, ridge, len(z))
         state, values = np.repeat(state, 20, axis=1), np.full((1, 20), z[-1])
-        for _ in range(STEPS):
+        for _ in range(steps):
             mean = network.weights @ np.vstack([state, values[-1], np.ones(20)])
             now = np.clip(mean + rng.choice(network.errors, 20), -5, 5)
             state, values = network.step(state, now), np.vstack([values, now])
@@ -248,12 +279,14 @@ def echo_state(y: Array) -> Result:
     return y.mean() + y.std() * np.hstack(paths)
 
 
-METHODS: dict[str, Callable[[Array], Result]] = {
+METHODS: dict[str, Callable[[Array, int], Result]] = {
     "Forecaster()": own(),
     "process, exact": own("exact", GPRegressor(), lags=3),
     "process": own("auto", GPRegressor(), lags=3),
     'process, noise="both"': own("auto", GPRegressor(), lags=3, noise="both"),
     "relevance vectors": own("auto", RVMRegressor(), lags=3),
+    "reduced rank": own("auto", ReducedRankGPRegressor(), lags=3),
+    "scikit-learn's process, iterated": iterated,
     "AutoARIMA": arima,
     "analogs": analogs,
     "echo state network": echo_state,
@@ -291,9 +324,12 @@ def scored(result: Result, y: Array, unit: float) -> dict[str, float]:
         total = [bool(whole[i] <= y.sum() <= whole[-1 - i]) for i in (1, 0)]
     if nlpd is not None:
         nlpd = float(np.minimum(nlpd - np.log(unit), 20.0).mean())
+    smape = 200 * np.abs(at[2] - y) / (np.abs(at[2]) + np.abs(y))
+    so_far = smape.cumsum() / np.arange(1, len(y) + 1)
     return {
         "crps": float(crps.mean() / unit),
-        "smape": float((200 * np.abs(at[2] - y) / (np.abs(at[2]) + np.abs(y))).mean()),
+        "smape": float(smape.mean()),
+        "valid": int(np.argmax(np.append(so_far, np.inf) > VALID)),
         "nlpd": nlpd,
         "in": [float(((at[i] <= y) & (y <= at[-1 - i])).mean()) for i in (1, 0)],
         "sum": total,
@@ -310,7 +346,7 @@ def computed(key: tuple, methods: list[str], folder: Path) -> dict[str, dict]:
         for name in missing:
             began = time.perf_counter()
             try:
-                found = scored(METHODS[name](y), actual, float(y.std()))
+                found = scored(METHODS[name](y, len(actual)), actual, float(y.std()))
             except ValueError as error:  # a path that diverges, or a series that explodes
                 found = {"error": str(error)[:200]}
             known[name] = found | {"seconds": time.perf_counter() - began}
@@ -375,6 +411,7 @@ def tables(found: dict[tuple, dict], methods: list[str]) -> str:
     for label, field, at in (
         ("CRPS", "crps", None),
         ("sMAPE", "smape", None),
+        ("valid steps", "valid", None),
         ("NLPD", "nlpd", None),
         ("in 80 %", "in", 0),
         ("in 95 %", "in", 1),
@@ -406,6 +443,7 @@ def main() -> None:
     names = {
         "maps": systems(maps, DynMap),
         "flows": systems(flows, DynSys)[: arguments.flows],
+        "periods": systems(flows, DynSys)[: arguments.flows],
         "others": list(OTHERS),
         "real": ["sunspots", "lynx"],
     }
@@ -417,7 +455,7 @@ def main() -> None:
         for name in names[group]
         for seed in range(3 if group == "real" else arguments.seeds)
         if not (noise and group == "real")
-        and not (noise[:1] == "p" and group in ("flows", "others"))
+        and not (noise[:1] == "p" and group in ("flows", "periods", "others"))
         and not (name == "lynx" and n > 100)
     ]
     found = {}

@@ -75,7 +75,7 @@ def average(members: Sequence[Joint], weights: Array, disagreement: bool = False
         covs = [member.cov for member in members]
         made = replace(made, parts=partial(averaged_parts, parts, covs, weights, cov))
     known = [member.scores.shape[1] for member in members if member.scores is not None]
-    return made.shaped_as(_paths(members, weights, roots**2, min(known))) if known else made
+    return made.shaped_as(_paths(members, weights, roots**2, max(known))) if known else made
 
 
 def _paths(members: Sequence[Joint], weights: Array, shares: Array, n: int) -> Array:
@@ -85,9 +85,11 @@ def _paths(members: Sequence[Joint], weights: Array, shares: Array, n: int) -> A
     for number, member in enumerate(members):
         steps = slice(len(member))
         if member.scores is not None:
-            scores[number, steps] = normal_scores(member.scores[:, :n])
-            values = member.q.latent(member.scores)
-            own = np.quantile(values, levels, axis=1, method="hazen").T
+            m = member.scores.shape[1]
+            again, known = np.arange(n) % m, (np.arange(m) + 0.5) / m  # a member of fewer
+            scores[number, steps] = normal_scores(member.scores)[:, again]
+            values = np.sort(member.q.latent(member.scores), axis=1)
+            own = np.array([np.interp(levels, known, row) for row in values])
         else:
             normals = np.random.default_rng(number).standard_normal((len(member), n))
             scores[number, steps] = lower_root(member.cor) @ normals

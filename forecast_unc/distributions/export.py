@@ -10,9 +10,8 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
-from forecast_unc._checks import RandomState, check_coverages, check_several, refusal
+from forecast_unc._checks import RandomState, check_several, refusal
 from forecast_unc._typing import Array
-from forecast_unc.series.values import check_is_series, numeric_values
 
 
 class Steps(Protocol):
@@ -76,7 +75,7 @@ def nixtla_frame(
     """
     levels = check_levels(levels)
     frame = pd.DataFrame(nixtla_figures(forecast, levels), columns=nixtla_columns(levels))
-    frame.insert(0, "unique_id", _series_name(forecast) if unique_id is None else unique_id)
+    frame.insert(0, "unique_id", series_name(forecast) if unique_id is None else unique_id)
     frame.insert(1, "ds", first_instants(forecast.index))
     return frame
 
@@ -108,12 +107,12 @@ def darts_series(
     ``n_samples`` and ``random_state`` are those of :meth:`Forecast.sample`. Periods become their
     first instants; an ImportError says if the forecast cannot be made one for want of darts.
     """
-    darts = _library("darts", "TimeSeries")
+    darts = library("darts", "TimeSeries")
     paths = forecast.sample(n_samples, random_state).to_numpy()
     times = first_instants(forecast.index)
     freq = times.step if isinstance(times, pd.RangeIndex) else getattr(times, "freq", None)
     return darts.TimeSeries.from_times_and_values(
-        times, paths[:, None, :], freq=freq, columns=[_series_name(forecast)]
+        times, paths[:, None, :], freq=freq, columns=[series_name(forecast)]
     )
 
 
@@ -129,40 +128,10 @@ def gluonts_forecast(
     if not isinstance(times, (pd.DatetimeIndex, pd.PeriodIndex)):
         got, remedy = f"a {type(times).__name__}", "Give the series its times."
         raise refusal("index", "hold dates or periods for GluonTS", got, remedy, TypeError)
-    gluonts = _library("gluonts.model.forecast", "SampleForecast")
+    gluonts = library("gluonts.model.forecast", "SampleForecast")
     periods = times if isinstance(times, pd.PeriodIndex) else times.tz_localize(None).to_period()
     paths = forecast.sample(n_samples, random_state).to_numpy().T
-    return gluonts.SampleForecast(paths, start_date=periods[0], item_id=_series_name(forecast))
-
-
-def plotly_figure(
-    forecast: SampledSteps,
-    history: pd.Series[float] | None = None,
-    coverage: Sequence[float] = (0.5, 0.8, 0.95),
-) -> Any:
-    """Return the fan chart as a ``Figure`` of plotly, or an ImportError without it.
-
-    The mean is a line, the central intervals of ``coverage`` are bands around it, and ``history``
-    is a Series of past values. Periods become their first instants.
-    """
-    graphs = _library("plotly.graph_objects", "Figure")
-    levels = sorted(check_coverages(coverage), reverse=True)
-    times, figure = first_instants(forecast.index), graphs.Figure()
-    if history is not None:
-        known = check_is_series(history, "history")
-        values, past = numeric_values(known, "history"), first_instants(known.index)
-        figure.add_scatter(x=past, y=values, name="history", line={"color": "#4d4d4d", "width": 1})
-    for level in levels:
-        band, name = forecast.interval(level), f"{100 * level:g} %"
-        hidden = {"mode": "lines", "line": {"width": 0}, "legendgroup": name, "name": name}
-        figure.add_scatter(x=times, y=band["lower"].array, showlegend=False, **hidden)
-        fill = {"fill": "tonexty", "fillcolor": "rgba(0, 114, 178, 0.2)"}
-        figure.add_scatter(x=times, y=band["upper"].array, **fill, **hidden)
-    mean = forecast.mean.array
-    figure.add_scatter(x=times, y=mean, name="forecast", line={"color": "#0072B2"})
-    named = described(_series_name(forecast), forecast.aggregated)
-    figure.update_layout(yaxis_title=named)
-    return figure
+    return gluonts.SampleForecast(paths, start_date=periods[0], item_id=series_name(forecast))
 
 
 def described(name: Any, aggregated: str | None) -> Any:
@@ -187,7 +156,7 @@ def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
     return tuple(sorted(set(levels)))
 
 
-def _library(module: str, name: str) -> Any:
+def library(module: str, name: str) -> Any:
     """A module of a library that is only needed here, or an error that says so."""
     try:
         return importlib.import_module(module)
@@ -196,5 +165,6 @@ def _library(module: str, name: str) -> Any:
         raise ImportError(f"a {name} needs {library}: install {library}.") from error
 
 
-def _series_name(forecast: Steps) -> str:
+def series_name(forecast: Steps) -> str:
+    """Name of the series as text, or "y"."""
     return "y" if forecast.name is None else str(forecast.name)

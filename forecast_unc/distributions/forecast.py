@@ -31,6 +31,7 @@ from forecast_unc._typing import Array, Axes, Positions
 from forecast_unc.distributions import export, scores
 from forecast_unc.distributions.condition import condition, reach_of_all, reach_of_paths
 from forecast_unc.distributions.diagnose import Check, check
+from forecast_unc.distributions.interactive import plotly_figure
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.marginals import LEAST_DOF
 from forecast_unc.distributions.page import forecast_card
@@ -125,7 +126,7 @@ class Forecast:
 
     _repr_html_ = forecast_card  # in a notebook
     to_nixtla, to_darts = export.nixtla_frame, export.darts_series
-    to_gluonts, to_plotly = export.gluonts_forecast, export.plotly_figure
+    to_gluonts, to_plotly = export.gluonts_forecast, plotly_figure
 
     __iter__ = None  # or Python, and numpy with it, would go through positions
 

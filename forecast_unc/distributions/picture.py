@@ -52,8 +52,7 @@ def fan(
     paths and the region of 80 % at some step has two pieces of .1 or more.
     """
     check_forecast("forecast", forecast)
-    if regions is not None:
-        check_truth("regions", regions, "None draws them where a step has two peaks.")
+    shaped = with_regions(forecast, regions)
     history, actual = check_history(history, forecast), check_actual(actual, forecast)
     if isinstance(coverage, pd.Series):
         remedy = "Pass past values as history=."
@@ -68,9 +67,9 @@ def fan(
     style: dict[str, Any] = {"color": color, "marker": "o" if len(forecast) == 1 else None}
     (line,) = ax.plot(times, mean, **style, zorder=3, label=plain(label or "forecast"))
     shade, alpha = line.get_color(), 0.2
-    if _has_peaks(forecast) if regions is None else regions:
+    if shaped is not None:
         for level in levels:
-            _fill_regions(ax, forecast, level, facecolor=shade, alpha=alpha, lw=0)
+            _fill_regions(ax, shaped, level, facecolor=shade, alpha=alpha, lw=0)
         bands = []
     for band in bands:
         _, whole = continued(ax, history, forecast, band)
@@ -84,34 +83,53 @@ def fan(
     return finish(ax, forecast.index, shown=legend)
 
 
-def _has_peaks(forecast: Steps) -> bool:
-    """Whether a step of sample paths has two peaks, which a central interval would join."""
-    if not isinstance(forecast, ShapedSteps) or forecast.paths is None:
-        return False
-    pieces = forecast.highest_density(_PEAKS)
-    likely = pieces.index[pieces["probability"] >= _LEAST_PEAK]
-    return bool(likely.has_duplicates)
-
-
-def _fill_regions(ax: Axes, forecast: Steps, coverage: float, **style: Any) -> None:
-    """Fill the region of each step with bars that meet half way between steps."""
+def with_regions(forecast: Steps, regions: bool | None) -> ShapedSteps | None:
+    """The forecast if its picture has regions, by None where a step of its paths has two peaks."""
+    if regions is not None:
+        check_truth("regions", regions, "None draws them where a step has two peaks.")
     if not isinstance(forecast, ShapedSteps):
-        remedy = "Leave out regions=True."
-        raise refusal("forecast", "know its density", type(forecast).__name__, remedy, TypeError)
-    pieces, at = forecast.highest_density(coverage), axis_numbers(ax, forecast.index)
-    step = forecast.index.get_indexer(pieces.index)
-    low, high = pieces["lower"].to_numpy(), pieces["upper"].to_numpy()
-    if len(at) == 1:
-        ax.vlines(at[step], low, high, colors=style["facecolor"], alpha=style["alpha"], lw=8)
+        if regions:
+            remedy, got = "Leave out regions=True.", type(forecast).__name__
+            raise refusal("forecast", "know its density", got, remedy, TypeError)
+        return None
+    if regions is None and forecast.paths is not None:
+        pieces = forecast.highest_density(_PEAKS)
+        likely = pieces.index[pieces["probability"] >= _LEAST_PEAK]
+        regions = bool(likely.has_duplicates)
+    return forecast if regions else None
+
+
+def bars(pieces: pd.DataFrame, index: pd.Index[Any], at: pd.Index[Any]) -> pd.DataFrame:
+    """Bars of pieces of steps, from half way to the step before to half way to the next.
+
+    `at` are the places of the steps of `index`, numbers or times; a single step has no width.
+    """
+    step = index.get_indexer(pieces.index)
+    half = 0.5 * (at[1:] - at[:-1]) if len(at) > 1 else at[:1] - at[:1]
+    between = np.arange(len(at))
+    left = at - half[np.maximum(between - 1, 0)]
+    right = at + half[np.minimum(between, len(half) - 1)]
+    ends = {"left": left[step], "right": right[step]}
+    return pieces[["lower", "upper"]].reset_index(drop=True).assign(**ends)
+
+
+def _fill_regions(ax: Axes, forecast: ShapedSteps, coverage: float, **style: Any) -> None:
+    """Fill the region of each step with bars; those without an area are strokes."""
+    at = pd.Index(axis_numbers(ax, forecast.index))
+    drawn = bars(forecast.highest_density(coverage), forecast.index, at)
+    left, right, low, high = drawn[["left", "right", "lower", "upper"]].to_numpy().T
+    stroke: dict[str, Any] = {"alpha": style["alpha"], "colors": style["facecolor"]}
+    flat = low == high  # of single values, as of counts
+    if len(forecast) == 1:
+        for rows, cap in ((~flat, "butt"), (flat, "projecting")):  # which has length, too
+            if rows.any():
+                ends = low[rows], high[rows]
+                ax.vlines(left[rows], *ends, lw=8, capstyle=cap, **stroke)
         return
     from matplotlib.collections import PolyCollection
 
-    half = 0.5 * np.diff(at)
-    left, right = (at - np.append(half[0], half))[step], (at + np.append(half, half[-1]))[step]
-    flat = low == high  # of single values, as of counts
     if flat.any():
-        color, alpha = style["facecolor"], style["alpha"]
-        ax.hlines(low[flat], left[flat], right[flat], colors=color, alpha=alpha, lw=6)
+        ax.hlines(low[flat], left[flat], right[flat], lw=6, **stroke)
     corners = np.array([[left, low], [right, low], [right, high], [left, high]])
     ax.add_collection(PolyCollection(list(corners.transpose(2, 0, 1)), **style))
     ax.autoscale_view()

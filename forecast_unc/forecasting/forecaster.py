@@ -313,7 +313,7 @@ class Forecaster(Scored, Arguments):
             Standard deviations of independent errors of `exog` instead, of its shape; 0 is known.
         propagation : {"exact", "taylor", "mixture", "monte_carlo", "naive", "auto"}
             How the uncertainty of one step enters the next: by "exact" moment matching, one
-            Gaussian over all steps; by moments to first order in the variance; by a mixture of 1024
+            Gaussian over all steps; by moments to first order in the variance; by a mixture of
             pieces, each with a function of its own, without a seed; by sample paths; or ("naive")
             not at all. "auto" is "exact" for an average of several models, where the difference is
             small, except for nonlinear members. For these and for one model it is the mixture; but

@@ -66,7 +66,7 @@ class AugmentedPosterior(ABC):
 
     def function_path(self, n_steps: int, n_paths: int = 1) -> KernelFunctionPath:
         """Empty paths with room for so many inputs each."""
-        return KernelFunctionPath(self.plain, self._added_std, n_steps, n_paths)
+        return KernelFunctionPath(self.plain, self.added, n_steps, n_paths)
 
     def function_sample(self, n_paths: int, rng: np.random.Generator) -> None:
         """None: the added basis moves with the input, so there is no function to draw."""

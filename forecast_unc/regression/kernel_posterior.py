@@ -34,7 +34,7 @@ from forecast_unc.regression.prior_draws import PriorDraws, sharing
 _MOST_ROUNDOFF = 1e-6
 # What few centers leave of the prior variance at a row, in units of the noise, and at least, of the
 # prior; what that costs is in theory/propagations.md.
-_LEFT, _LEAST_LEFT = 0.01, 1e-9
+_LEFT, _LEAST_LEFT = 0.01, 1e-12
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class KernelPosterior:
 
     def mean(self, X: Array) -> Array:
         """Predictive mean at the rows of X, of shape (n,)."""
-        return self._mean(*self.features(X))
+        return self.mean_of(*self.features(X))
 
     def predict(self, X: Array) -> tuple[Array, Array]:
         """Predictive mean and variance of an observation at the rows of X, each (n,)."""
@@ -126,7 +126,7 @@ class KernelPosterior:
         var: Array = self.kernel_var + np.einsum("ij,i,ij->j", linear, self.linear_var, linear)
         for factor, V in zip(self.factors, self.whiten(kernel, linear), strict=True):
             var += factor.sign * np.einsum("ij,ij->j", V, V)
-        return self._mean(kernel, linear), self.noise_var + self.observation_var + var
+        return self.mean_of(kernel, linear), self.noise_var + self.observation_var + var
 
     def covariance(self, X: Array) -> Array:
         """Posterior covariance of the function (no noise) between the rows of X, (n, n)."""
@@ -140,8 +140,11 @@ class KernelPosterior:
 
     def function_path(self, n_steps: int, n_paths: int = 1) -> "KernelFunctionPath":
         """Empty paths with room for so many inputs each."""
-        std = float(np.sqrt(self.kernel_var))
-        return KernelFunctionPath(self, lambda X: np.full(len(X), std), n_steps, n_paths)
+
+        def added(X: Array) -> tuple[Array, Array]:
+            return np.zeros(len(X)), np.full(len(X), self.kernel_var)
+
+        return KernelFunctionPath(self, added, n_steps, n_paths)
 
     def function_sample(self, n_paths: int, rng: np.random.Generator) -> FunctionSample | None:
         """Functions drawn from the posterior; None if a factor does not state its data's errors.
@@ -310,7 +313,8 @@ class KernelPosterior:
         push = root.T @ slope
         return Moments(float(plain[0]), float(var[0] + half_trace + push @ push), slope)
 
-    def _mean(self, kernel: Array, linear: Array) -> Array:
+    def mean_of(self, kernel: Array, linear: Array) -> Array:
+        """Predictive mean at features, (n,)."""
         m = len(kernel)
         mean: Array = dgemv(1.0, linear, self.weights[m:], trans=1)
         if m:
@@ -342,23 +346,24 @@ class KernelFunctionPath:
     def __init__(
         self,
         posterior: KernelPosterior,
-        kernel_std: Callable[[Array], Array],
+        added: Callable[[Array], tuple[Array, Array]],
         n_steps: int,
         n_paths: int,
     ) -> None:
-        self._posterior, self._kernel_std = posterior, kernel_std
+        self._posterior, self._added = posterior, added  # mean and variance, correlated like k
         self._length = 0
         rows = [len(posterior.lengthscales), 1, *(len(f.chol) for f in posterior.factors)]
         # z, sigma and the V of each factor, contiguous by input for one path, by path for many
         self._kept = [np.empty((n_steps, r, n_paths)) for r in rows]
 
-    def append(self, X: Array, keep: bool = True) -> Array:
-        """Covariances with the kept inputs of each path and the variance, (t + 1, n_paths)."""
+    def append(self, X: Array, keep: bool = True) -> tuple[Array, Array]:
+        """Means (n_paths,); covariances with the kept inputs and variances, (t + 1, n_paths)."""
         posterior, t = self._posterior, self._length
         kernel, linear = posterior.features(X)
+        added_mean, added_var = self._added(X)
         lengthscales = posterior.function_lengthscales
         z = linear[:-1] / lengthscales[:, None]
-        now = [z, self._kernel_std(X)[None], *posterior.whiten(kernel, linear)]
+        now = [z, np.sqrt(added_var)[None], *posterior.whiten(kernel, linear)]
         for kept, new in zip(self._kept, now, strict=True):
             kept[t] = new
         self._length += keep
@@ -370,7 +375,7 @@ class KernelFunctionPath:
         out += _products(past, linear_var[:, None] * z) + posterior.linear_var[-1]
         for factor, V in zip(posterior.factors, whitened, strict=True):
             out += factor.sign * _products(V, V[t])
-        return np.asarray(out)
+        return posterior.mean_of(kernel, linear) + added_mean, np.asarray(out)
 
     def take(self, paths: Positions) -> None:
         """Keep these paths, in this order; repeats are allowed."""

@@ -131,12 +131,13 @@ class LinearFunctionPath:
         self._posterior, self._length = posterior, 0
         self._kept = np.empty((n_steps, len(posterior.weights), n_paths))
 
-    def append(self, X: Array, keep: bool = True) -> Array:
-        """Covariances with the kept inputs of each path and the variance, (t + 1, n_paths)."""
+    def append(self, X: Array, keep: bool = True) -> tuple[Array, Array]:
+        """Means (n_paths,); covariances with the kept inputs and variances, (t + 1, n_paths)."""
         t = self._length
         self._kept[t] = now = self._posterior.whiten(X)
         self._length += keep
-        return np.asarray(np.einsum("trn,rn->tn", self._kept[: t + 1], now))
+        cov = np.einsum("trn,rn->tn", self._kept[: t + 1], now)
+        return self._posterior.mean(X), np.asarray(cov)
 
     def take(self, paths: Positions) -> None:
         """Keep these paths, in this order; repeats are allowed."""

@@ -21,10 +21,10 @@ class Moments(NamedTuple):
 
 
 class FunctionPath(Protocol):
-    """Posterior covariances of the function along several paths, each with inputs of its own."""
+    """Means and covariances of the function along several paths, each with inputs of its own."""
 
-    def append(self, X: Array, keep: bool = True) -> Array:
-        """Covariances (t + 1, n_paths) of an input a path with those kept before, its own last."""
+    def append(self, X: Array, keep: bool = True) -> tuple[Array, Array]:
+        """Means (n_paths,), and covariances (t + 1, n_paths) with those kept before, own last."""
 
     def take(self, paths: Positions) -> None:
         """Keep these paths, in this order, repeats allowed; for the resampling of particles."""

@@ -46,7 +46,7 @@ class FunctionError:
         of its error, how much of its variance was learned, and its covariance with the levels.
         """
         n, p = self.step, self.depth
-        row = self._path.append(x[None])[:, 0]
+        row = self._path.append(x[None])[1][:, 0]
         self.covariance[n, [*self._entered, n]] = row
         self._entered.append(n)
         own = row[-1]

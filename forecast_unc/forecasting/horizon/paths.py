@@ -22,7 +22,8 @@ _PATH_MEMORY, _PATH_STEPS = 1 << 27, 64
 # with 5 it was 19 %.
 _LEAST_PARTICLES = 100
 # Pieces of a mixture, a choice between time and error; docs/benchmarks/all.md has the figures.
-PIECES = 1024
+# Where the posterior has few rows, which a step takes time for, up to four times as many.
+PIECES, _MORE, _ROWS = 1024, 4, 200
 
 
 class Points:
@@ -35,8 +36,8 @@ class Points:
     made orthogonal to those before it; the other half has the opposite signs. There is no seed.
     """
 
-    def __init__(self, pieces: slice | Positions) -> None:
-        half = PIECES // 2
+    def __init__(self, pieces: slice | Positions, n: int = PIECES) -> None:
+        half = n // 2
         self._pieces = pieces  # of a block, m of all 256
         self._quantiles = ndtri((np.arange(half) + 0.5) / half)
         self._rng = np.random.default_rng(0)
@@ -54,7 +55,7 @@ class Points:
         return 0.5
 
     def _next(self) -> Array:
-        # orthogonal to 200 before it; PIECES / 2 would leave none
+        # orthogonal to 200 before it; half the pieces would leave none
         column, before = self._rng.permutation(self._quantiles), self._columns[-200:]
         column -= (before @ column / len(column)) @ before
         column /= np.sqrt(column @ column / len(column))
@@ -65,17 +66,25 @@ class Points:
 Normals = np.random.Generator | Points  # what paths draw, a row of standard normals a path
 
 
+def pieces(posterior: Posterior) -> int:
+    """Number of pieces of a mixture, a power of two."""
+    if not (isinstance(posterior, KernelPosterior) and len(posterior.centers)):
+        return PIECES  # they are exact where it is linear
+    return PIECES << int(np.log2(np.clip(_ROWS / posterior.path_size, 1, _MORE)))
+
+
 def sample_paths_from(model: OneStepModel, start: RunIn, future: Future, method: Method) -> Array:
     """Sample paths (n_samples, h) of one posterior from a run-in; the pieces of "mixture"."""
     mixture = method.propagation == "mixture"
     if mixture and isinstance(model.posterior, KernelPosterior):
         model = replace(model, posterior=model.posterior.on_few_centers)
-    n, numbers = PIECES if mixture else method.n_samples, model.posterior.path_size + _PATH_STEPS
+    n = pieces(model.posterior) if mixture else method.n_samples
+    numbers = model.posterior.path_size + _PATH_STEPS
     most = max(_LEAST_PARTICLES, _PATH_MEMORY // (8 * numbers * _PATH_STEPS))
     blocks, rng = np.array_split(np.arange(n), -(-n // most)), generator(method.random_state)
     rngs: list[Normals] = [rng]
     if mixture:
-        rngs = [Points(block) for block in blocks]
+        rngs = [Points(block, n) for block in blocks]
     elif len(blocks) > 1:  # each its own: the next one's draws must not depend on the horizon
         rngs = [np.random.default_rng(one) for one in rng.integers(2**63, size=len(blocks))]
     each = zip(blocks, rngs, strict=True)
@@ -247,7 +256,7 @@ class _OneFunction(_Function):
 
     def predict(self, X: Array, noise_var: float) -> tuple[Array, Array]:
         """Mean and std, (n,) each, at the inputs X (n, d), one a path, given its earlier ones."""
-        t, row = self.step, self.path.append(X, keep=self.step < self.room)
+        t, (mean, row) = self.step, self.path.append(X, keep=self.step < self.room)
         row[t] += noise_var
         for u in range(t):
             row[u] -= np.einsum("vn,vn->n", self.chol[u, :u], row[:u])
@@ -257,7 +266,7 @@ class _OneFunction(_Function):
         row[t] = np.sqrt(row[t])
         self.chol[t, : t + 1] = row
         learned = np.einsum("un,un->n", row[:t], self.draws[:t])
-        return self.posterior.mean(X) + learned, row[t]
+        return mean + learned, row[t]
 
     def keep(self, standard: Array) -> None:
         """Record the standardized draw of this step, (n,)."""

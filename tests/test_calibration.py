@@ -544,7 +544,7 @@ def test_all_propagations_have_the_factors_of_the_exact_one(name, propagation, k
     model = fitted(name, kind)
     options = {"propagation": propagation, "n_samples": 50, "random_state": 0}
     before = uncalibrated(model).forecast(5, **options)
-    exact, plain = model.forecast(5), of_normal_scores(uncalibrated(model).forecast(5))
+    exact, plain = (one.forecast(5, propagation="exact") for one in (model, uncalibrated(model)))
     ahead = model.forecast(5, **options)
     assert ahead.propagation == before.propagation
     before = of_normal_scores(before)
@@ -565,9 +565,12 @@ def test_a_gap_at_the_origin_does_not_shrink_the_bands():
     y = series()
     model = fitted("levels", True, y)
     applied = model.apply(y.where(np.arange(N) < N - 1).iloc[:N])
-    ratio = (applied.forecast(4).std / uncalibrated(applied).forecast(4).std).to_numpy()
-    expected = (model.forecast(5).std / uncalibrated(model).forecast(5).std).to_numpy()
-    np.testing.assert_allclose(ratio, expected[1:], rtol=1e-9)
+    ratio, expected = (
+        each.forecast(h, propagation="exact").std
+        / uncalibrated(each).forecast(h, propagation="exact").std
+        for each, h in ((applied, 4), (model, 5))
+    )
+    np.testing.assert_allclose(ratio, expected.iloc[1:], rtol=1e-9)
 
 
 def test_measurement_errors_do_not_shrink_the_bands(kind):
@@ -588,7 +591,8 @@ def test_uncertain_regressors_do_not_shrink_the_bands(kind):
     model = Forecaster(GP, lags=2, calibrate=kind).fit(y, exog[:N])
     std = pd.DataFrame(1.0, times[N:], exog.columns)
     ratio = []
-    for options in ({}, {"exog_std": std}):
+    for more in ({}, {"exog_std": std}):
+        options = more | {"propagation": "exact"}
         ahead = model.forecast(4, exog[N:], **options)
         ratio.append(ahead.std / uncalibrated(model).forecast(4, exog[N:], **options).std)
     np.testing.assert_allclose(*ratio, rtol=1e-9)

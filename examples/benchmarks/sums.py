@@ -81,7 +81,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two series of each map")
     quick = parser.parse_args().quick
-    n_series, n_paths = (2, 1000) if quick else (12, 5000)
+    n_series, n_paths = (2, 1000) if quick else (30, 5000)
     print("| map | propagation | P(sum > x) off | mean | normal | band | steps | sum | largest |")
     print("|---|---|---:|---:|---:|---:|---|---|---|")
     for name, (step, lags) in MAPS.items():

@@ -250,7 +250,7 @@ def test_a_file_is_an_npz_without_pickles_of_the_size_of_the_series(tmp_path):
         model.save(tmp_path / name)
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b").read_bytes()
     with np.load(tmp_path / "a.npz", allow_pickle=False) as archive:
-        assert json.loads(bytes(archive["content"]))["version"] == 6
+        assert json.loads(bytes(archive["content"]))["version"] == 7
         arrays = [archive[name] for name in archive.files[1:]]
     assert all(array.dtype != object for array in arrays)
     assert sum(array.size for array in arrays) < 10 * 400
@@ -261,7 +261,7 @@ def test_a_file_of_the_first_format_says_how_to_bring_it_over(tmp_path):
     path.write_bytes(gzip.decompress((REFERENCE / "saved_model_1.npz.gz").read_bytes()))
     with pytest.raises(
         ValueError,
-        match=r"path must name a file of format 6; got .*model.npz, of format 1.*\. Load it with "
+        match=r"path must name a file of format 7; got .*model.npz, of format 1.*\. Load it with "
         r"the version that wrote it, save its series .* and fit them here\.",
     ):
         load_model(path)
@@ -693,9 +693,9 @@ def test_parts_that_share_their_bytes_are_not_read(whole, tmp_path):
 
 def test_a_later_format_says_so_and_fields_with_defaults_may_be_missing(whole, tmp_path):
     content, arrays = saving._parsed(saving._read(whole))
-    later = content | {"version": 7, "written_by": "9.1"}
+    later = content | {"version": 8, "written_by": "9.1"}
     saving._write(tmp_path / "m.npz", saving._sealed(later, arrays))
-    with pytest.raises(ValueError, match=r"of format 7, by forecast_unc 9.1, .* reads format 6"):
+    with pytest.raises(ValueError, match=r"of format 8, by forecast_unc 9.1, .* reads format 7"):
         load_model(tmp_path / "m.npz")
     del content["model"]["Forecaster"]["outliers"]
     del ensemble(content)["rules"]["Rules"]["averaging"]["Averaging"]["look_ahead"]

@@ -10,8 +10,9 @@ from scipy.stats import multivariate_normal
 from forecast_unc import Forecaster, GPRegressor, LinearRegressor, RVMRegressor, load_model
 from forecast_unc.errors import ArgumentError
 from forecast_unc.forecasting.horizon.gaussian import propagate
-from forecast_unc.forecasting.horizon.types import Future, Method, OneStepModel
+from forecast_unc.forecasting.horizon.types import Future, LevelJoint, Method, OneStepModel
 from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.phase_units import PhaseUnits
 from forecast_unc.forecasting.models.relative_noise import RelativeNoise
 from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.pool.backcast import rolling_spreads
@@ -215,7 +216,7 @@ def test_sizes_of_a_week_are_found_and_shrunk(n):
     truth = np.log(WEEK / np.sqrt(np.mean(WEEK**2)))
     error = np.log(sizes) - truth
     assert np.sqrt(np.mean(error**2)) < 2.5 * np.sqrt(0.57 / (n / 7))
-    assert_allclose(np.mean(noise.at(y.index)[place.argmin() :] ** 2), 1.0, rtol=0.2)
+    assert_allclose(np.mean(noise.of_rows(y.index)[place.argmin() :] ** 2), 1.0, rtol=0.2)
 
 
 def test_a_short_day_is_one_of_the_week():
@@ -224,7 +225,7 @@ def test_a_short_day_is_one_of_the_week():
     index = pd.date_range("2024-01-01", periods=24 * 7 * 10, freq="h")
     size = np.where(index.hour < 6, 0.2, 1.0) * np.where(index.day_of_week > 4, 0.3, 1.0)
     noise = learned(10.0 + size * rng.normal(size=len(index)), index, (24, 168))
-    found = noise.at(index)
+    found = noise.of_rows(index)
     assert noise.periods == (24, 168)
     assert np.std(np.log(found / size)) < 0.2
 
@@ -307,21 +308,69 @@ def test_days_of_a_year_have_no_noise_of_their_own(rng):
     assert learned(y, index, (7, 365)) is None
 
 
-@pytest.mark.parametrize("model", ["LaggedModel", "SmoothingModel"])
-def test_steps_that_never_vary_take_nothing_from_the_noise_of_others(model):
-    """Half of a day is 0: its rows have no residual, and bands of the others were .7 as wide."""
+HOURS = np.where(np.arange(24) // 6 % 3 == 0, 0.0, np.sin((np.arange(24) - 5.5) / 12 * np.pi))
+
+
+@pytest.fixture(scope="module")
+def nights():
+    """Half of a day is 0, the rest is proportional to a process that goes on at night."""
     rng = np.random.default_rng(0)
-    index = pd.date_range("2024-01-01", periods=24 * 40, freq="h")
-    day = (index.hour >= 6) & (index.hour < 18)
-    y = pd.Series(np.where(day, 50.0 + 3.0 * rng.normal(size=len(index)), 0.0), index)
-    fitted = Forecaster(seasonal_period=24, transform=None, lower=-np.inf).fit(y)
+    index = pd.date_range("2024-01-01", periods=24 * 60, freq="h")
+    state = np.zeros(len(index))
+    for t in range(1, len(state)):
+        state[t] = 0.9 * state[t - 1] + np.sqrt(1.0 - 0.81) * rng.normal()
+    y = pd.Series(HOURS[index.hour] * (10.0 + 3.0 * state), index)
+    return y, Forecaster(seasonal_period=24, transform=None, lower=-np.inf).fit(y)
+
+
+@pytest.mark.parametrize("model", ["LaggedModel", "SmoothingModel"])
+def test_steps_that_never_vary_take_nothing_from_the_noise_of_others(nights, model):
+    """Rows of nights have no residual, and bands of the others were .7 as wide."""
+    y, fitted = nights
     weights = dict(zip(fitted.models_, fitted.weights_, strict=True))
     one = max((own for own in weights if type(own).__name__ == model), key=weights.__getitem__)
-    noise = one.noise_ahead(index[-24:]).std
-    assert np.median(noise[~day[-24:]]) < 0.1
-    assert np.median(noise[day[-24:]]) == pytest.approx(3.0, rel=0.15)
+    noise, day = one.noise_ahead(y.index[-24:]).std, HOURS > 0.0
+    assert noise[~day].max() < 0.03
+    own = (noise / HOURS.clip(0.1))[day]
+    assert np.median(own) == pytest.approx(3.0 * np.sqrt(1.0 - 0.81), rel=0.3)
     ahead = one.predict(one.history.future(24), Method()).joint
-    assert np.median(ahead.std[day[-24:]]) == pytest.approx(3.0, rel=0.2)
+    assert np.median((ahead.std / HOURS.clip(0.1))[day]) == pytest.approx(3.0, rel=0.5)
+
+
+def test_sums_of_a_day_move_with_the_size_of_its_hours(nights):
+    """Of levels in plain units, which nights bring back to 0, their std was half of the days'."""
+    y, fitted = nights
+    days_before = y.to_numpy().reshape(-1, 24).sum(axis=1)
+    total = fitted.forecast(24).aggregate("sum")
+    assert float(total.std.iloc[0]) == pytest.approx(days_before.std(), rel=0.25)
+
+
+def test_levels_are_in_units_of_their_steps():
+    """Means and sizes of a step of the season, by hand; its steps that never vary are known."""
+    rng = np.random.default_rng(0)
+    size = np.array([0.0, 1.0, 2.0, 4.0])
+    levels = np.resize(size, 400) * (5.0 + rng.normal(size=400))
+    index = pd.RangeIndex(400)
+    units = PhaseUnits.of(levels, index, (4,))
+    assert units.still(index[:4]).tolist() == [True, False, False, False]
+    assert units.varying == 0.75
+    scale, by_step = units.at(index[:4]), levels.reshape(100, 4)
+    assert_allclose(scale.center, by_step.mean(axis=0))
+    sizes = by_step.std(axis=0)
+    assert_allclose(scale.size[1:] / scale.size[3], sizes[1:] / sizes[3], rtol=0.1)
+    assert_allclose(scale.levels(scale.standardized(levels[:4])), levels[:4])
+    assert PhaseUnits.of(levels + rng.normal(size=400), index, (4,)) is None
+
+
+def test_a_joint_of_levels_is_scaled_step_by_step():
+    rng = np.random.default_rng(0)
+    paths, by = rng.normal(size=(3, 50)), np.array([1.0, 0.5, 3.0])
+    joint = LevelJoint.of_paths(paths, lambda: {"noise": np.eye(3)}).scaled(by)
+    expected = by[:, None] * paths
+    assert_allclose(joint.mean, expected.mean(axis=1))
+    assert_allclose(joint.cov, np.cov(expected))
+    assert_allclose(joint.paths, expected)
+    assert_allclose(joint.parts()["noise"], np.diag(by**2))
 
 
 def test_effects_that_a_model_knows_are_no_noise(rng):
@@ -338,7 +387,7 @@ def test_steps_without_values_have_the_noise_of_the_others(rng):
     index = pd.date_range("2024-01-01", periods=420)
     y = 10.0 + np.where(index.day_of_week == 2, 3.0, 1.0) * rng.normal(size=420)
     y[index.day_of_week > 4] = np.nan
-    noise = learned(y, index, (7,)).at(index[:7])
+    noise = learned(y, index, (7,)).of_rows(index[:7])
     assert 2.0 < noise[2] / noise[4] < 4.0
     assert noise[[0, 1, 5, 6]].min() > noise[[3, 4]].min()
 

@@ -51,6 +51,7 @@ from forecast_unc.forecasting.models.autoregression import Autoregression
 from forecast_unc.forecasting.models.design import NoiseChoice
 from forecast_unc.forecasting.models.effects import CalendarEffects, Effects
 from forecast_unc.forecasting.models.exog_effects import ExogColumns, ExogEffects
+from forecast_unc.forecasting.models.phase_units import PhaseUnits
 from forecast_unc.forecasting.models.relative_noise import RelativeNoise
 from forecast_unc.forecasting.models.seasonal_noise import SeasonalNoise
 from forecast_unc.forecasting.models.smoothing_filter import Nodes, Smoothing
@@ -68,7 +69,7 @@ from forecast_unc.regression.rvm.rvm import RVMRegressor
 from forecast_unc.series.history import History
 from forecast_unc.series.opening import Opening
 
-FORMAT = 6
+FORMAT = 7
 _KIND = "forecast_unc"
 # The last bytes of a file: the digest of all before them.
 _LABEL = b"sha256:"
@@ -77,7 +78,7 @@ _TAIL = len(_LABEL) + 2 * hashlib.sha256().digest_size
 _CLASSES: tuple[type, ...] = (History, Rules, Averaging, Refusal, Specification, PowerTransform)
 _CLASSES += (Differencing, NoiseChoice, SmoothingSpecification, Smoothing, Nodes)
 _CLASSES += (CountSpecification, Effects, ExogColumns, ExogEffects)
-_CLASSES += (Opening, RelativeNoise, Autoregression, SeasonalNoise, Volatility)
+_CLASSES += (Opening, RelativeNoise, Autoregression, SeasonalNoise, PhaseUnits, Volatility)
 _CLASSES += (GPRegressor, ErrorsInVariablesGP, RVMRegressor, ReducedRankGPRegressor)
 _CLASSES += (LinearRegressor, GaussianProcess, Round, CalendarEffects)
 _CLASSES += (KernelPosterior,)  # of which rows are linearized: a mean alone

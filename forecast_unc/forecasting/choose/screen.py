@@ -190,16 +190,14 @@ def excursions(y: Array, period: int) -> list[slice]:
     """
     y = y.copy()
     lag = _whole_seasons(period)
-    least_sides = 1
     most = min(_RULE.most(int((~np.isnan(y)).sum())), _RULE.few)
     away, found = np.zeros(len(y), dtype=np.bool_), list[tuple[int, int]]()
     while 2 * lag + _RULE.least_shift <= len(y) and len(found) <= most:
-        run = _excursion(y, lag, least_sides)
+        run = _excursion(y, lag)
         if run is None:
             if lag > _RULE.away * len(y):
                 break
-            # for longer ones, beside which a longer season may lie
-            lag, least_sides = period * -(-3 * lag // (2 * period)), 2
+            lag = period * -(-3 * lag // (2 * period))  # for longer ones
         else:
             y[run], away[run] = np.nan, True
             found = runs_of(away)  # of a long one the middle may be found first
@@ -322,7 +320,7 @@ class _Sides:
         return int(any(both) and len(beyond) == m and bool((beyond < 0.5 * least).all()))
 
 
-def _excursion(y: Array, lag: int, least_sides: int) -> slice | None:
+def _excursion(y: Array, lag: int) -> slice | None:
     """The first excursion of up to `lag` steps; those seen from both sides go first."""
     views, found = [_Sides(view, lag) for view in _scales(y)], dict[int, slice]()
     # no more than the quantile of all changes but those of an excursion
@@ -336,7 +334,7 @@ def _excursion(y: Array, lag: int, least_sides: int) -> slice | None:
                 inner = slice(start + first, start + last)
                 if 1 < last - first <= lag:
                     found.setdefault(min(one.known_sides(inner) for one in views), inner)
-    return found.get(2, found.get(least_sides))
+    return found.get(2, found.get(1))
 
 
 def _gross(ratios: list[Array]) -> Flags:

@@ -8,7 +8,7 @@ import numpy as np
 
 from forecast_unc._checks import RandomState, generator
 from forecast_unc._typing import Array, Flags, Positions
-from forecast_unc.distributions.variance_parts import MakeParts, with_more
+from forecast_unc.distributions.variance_parts import MakeParts, mapped_parts, with_more
 from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
 from forecast_unc.regression.kernels import lower_root
 from forecast_unc.regression.posterior import Posterior
@@ -138,6 +138,15 @@ class LevelJoint(NamedTuple):
     def of_paths(cls, paths: Array, parts: MakeParts | None, ddof: int = 1) -> Self:
         """The moments of sample paths (h, n)."""
         return cls(paths.mean(axis=1), np.atleast_2d(np.cov(paths, ddof=ddof)), parts, paths)
+
+    def scaled(self, by: Array) -> Self:
+        """The joint of the levels times a known positive number for each step, (h,)."""
+        if (by == 1.0).all():
+            return self
+        paths = None if self.paths is None else self.paths * by[:, None]
+        parts = None if self.parts is None else partial(mapped_parts, self.parts, np.diag(by))
+        cov = self.cov * np.outer(by, by)
+        return self._replace(mean=self.mean * by, cov=cov, parts=parts, paths=paths)
 
     def shifted(self, by: Array) -> Self:
         """The joint of the levels plus a known number for each step, (h,)."""

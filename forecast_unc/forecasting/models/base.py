@@ -18,6 +18,7 @@ from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.forecasting.horizon.futures import innovations
 from forecast_unc.forecasting.horizon.types import LevelJoint, Method
 from forecast_unc.forecasting.models.effects import Effects
+from forecast_unc.forecasting.models.phase_units import PhaseScale
 from forecast_unc.forecasting.models.relative_noise import GivenNoise, RelativeNoise, StepNoise
 from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.series.history import Ahead, History
@@ -136,12 +137,28 @@ class FittedModel(ABC):
     def noise_ahead(self, index: Times) -> StepNoise | None:
         """The levels' own noise at the times (h,) of the next steps, where it differs."""
         given = self.given_noise
-        return None if given is None else given.ahead(index).scaled(self.own_std)
+        if given is None:
+            return None
+        return given.ahead(index).scaled(self.own_std, self.scale(index).size)
 
     def noise_from(self, origins: Positions, steps: int) -> StepNoise | None:
         """The levels' own noise (k, h) of steps from origins inside, where it differs."""
         given = self.given_noise
-        return None if given is None else given.from_origins(origins, steps).scaled(self.own_std)
+        if given is None:
+            return None
+        size = self._scale_from(origins, steps).size
+        return given.from_origins(origins, steps).scaled(self.own_std, size)
+
+    def scale(self, index: Times) -> PhaseScale:
+        """Units of the steps of the season at some times, in which levels are forecast."""
+        relative = self.relative_noise
+        return PhaseScale.plain(index) if relative is None else relative.scale(index)
+
+    def _scale_from(self, origins: Positions, steps: int) -> PhaseScale:
+        """Those (k, h) of steps from origins inside; beyond the end those of the last time."""
+        index = self.history.index
+        times = np.minimum(origins[:, None] + np.arange(steps), len(index) - 1)
+        return self.scale(index).taken(times)
 
     @property
     def own_std(self) -> float:
@@ -165,7 +182,7 @@ class FittedModel(ABC):
         if effects.weights is None or effects.cov is None:
             return np.asarray(np.kron(every, np.eye(h)))
         columns = [effects.columns_at(one.exog, before) for one in futures]
-        carried = partial(self.carried, steps=h)
+        carried = partial(self._carried_to, futures[0].index)
         first = effects.beyond(columns[0], before, carried)
         moved = first.any(axis=0)  # the others add nothing
         beyond = np.vstack([first + np.where(moved, one - columns[0], 0.0) for one in columns])
@@ -191,11 +208,13 @@ class FittedModel(ABC):
 
     def _with_effects(self, joint: LevelJoint, ahead: Ahead, method: Method) -> LevelJoint:
         """The joint of the levels with the effects that were taken out, and the errors of these."""
+        scale = self.scale(ahead.index)
+        joint = joint.scaled(scale.size).shifted(scale.center)
         joint = joint.shifted(self.taken_out.calendar.at(ahead.index))
         effects, before = self.taken_out.exog, self.history.exog
         if effects.weights is None:
             return joint
-        carried = partial(self.carried, steps=len(ahead.index))
+        carried = partial(self._carried_to, ahead.index)
         added = effects.added(ahead.exog, ahead.exog_cov, before, carried)
         joint = joint.shifted(added.mean)
         joint = joint.widened(added.of_weights, "function_shared", method.random_state)
@@ -206,8 +225,16 @@ class FittedModel(ABC):
         raise NotImplementedError
 
     def carried(self, columns: Array, steps: int) -> Array:
-        """What the means of the next levels (h, d) change by for past ones (n, d) added."""
+        """What the means of the next levels (h, d) change by for past ones (n, d) added.
+
+        All in units of the steps of the season, where levels are.
+        """
         raise NotImplementedError
+
+    def _carried_to(self, index: Times, columns: Array) -> Array:
+        """The same of levels as they are, at the next times (h,)."""
+        before = self.scale(self.history.index).size[:, None]
+        return self.scale(index).size[:, None] * self.carried(columns / before, len(index))
 
     def _in_units(self, at: float, change: Array, std: Array) -> tuple[Array, Array]:
         """What a change of the level (k,), and its std, are in a value; std by the slope there."""

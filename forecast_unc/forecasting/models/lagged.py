@@ -115,6 +115,8 @@ class LaggedModel(FittedModel):
             relative_noise = series.relative_noise(transform, words, lags)
         past = _past(specification, transform, taken_out, history, relative_noise)
         differencing = _standardizing(specification, past)
+        if relative_noise is not None:
+            times = times[relative_noise.varies(history.index)[times]]
         rows = _noisy_rows(specification, differencing, past, times)
         rows = _with_noise(rows, relative_noise, history.index)
         regressor = clone(specification.regressor)
@@ -149,8 +151,11 @@ class LaggedModel(FittedModel):
             specification, learned.transform, learned.taken_out, history, learned.relative_noise
         )
         times = complete_rows(history.y, specification.lags, specification.differences)
+        noise = learned.relative_noise
+        if noise is not None:
+            times = times[noise.varies(history.index)[times]]
         rows = _noisy_rows(specification, learned.differencing, past, times)
-        rows = _with_noise(rows, learned.relative_noise, history.index)
+        rows = _with_noise(rows, noise, history.index)
         learned = learned._replace(regressor=rows.condition(learned.regressor))
         return cls._of(learned, history, rows, past)
 
@@ -279,7 +284,8 @@ class LaggedModel(FittedModel):
                 if anchor is not None:
                     change = change + inputs[:, anchor]
                 trajectory.append(np.where(good, change, np.nan))
-            return np.where(enough[:, None], trajectory.levels[:, p:], np.nan)
+            levels = np.where(enough[:, None], trajectory.levels[:, p:], np.nan)
+            return self._scale_from(origins, steps).levels(levels)
 
     def next_levels(self, at: Positions) -> tuple[Array, Array]:
         """One-step forecasts, in one call where lagged values were observed without error."""
@@ -307,7 +313,8 @@ class LaggedModel(FittedModel):
             with suppress(ValueError):  # it diverges
                 joint = propagate_from(one_step, state, past.step(time), method)
                 mean[place], var[place] = joint.mean[0], joint.cov[0, 0]
-        return mean, var
+        scale = self.scale(self.history.index).taken(at)
+        return scale.levels(mean), scale.size**2 * var
 
     @property
     def n_rows(self) -> int:
@@ -467,6 +474,8 @@ def _past(
     noise = None
     if relative_noise is not None:
         noise = relative_noise.given(transform.forward(values), history).past
+        scale = relative_noise.scale(history.index)
+        levels, stds = scale.standardized(levels), stds / scale.size
     return Past(levels, stds, _inputs(specification, exog, history.index), learned, noise)
 
 

@@ -19,7 +19,7 @@ from typing import Self
 import numpy as np
 from scipy.special import fdtrc
 
-from forecast_unc._typing import Array, Flags, Positions, Times
+from forecast_unc._typing import Array, Positions, Times
 from forecast_unc.series.calendar import in_profile, season_steps
 
 # Values of each step of the season that its noise is learned from, at least.
@@ -28,8 +28,6 @@ _FEWEST = 4
 _LEVEL = 0.05
 # The least mean |e| of a step, over that of all: a log has to be finite.
 _LEAST = 1e-2
-# A step does not vary where its noise is below so much of the mean.
-_STILL = 0.02
 # Variances of the log sizes, and in seasons the lengths of what neighbours share; 0: nothing.
 _VARIANCES = np.geomspace(1e-3, 10.0, 25)
 _LENGTHS = (0.0, 0.02, 0.05, 0.1, 0.2)
@@ -41,7 +39,6 @@ class SeasonalNoise:
 
     periods: tuple[int, ...]
     sizes: tuple[Array, ...]  # (m,) of each period; a time has the product
-    varying: float = 1.0  # share of times at steps that vary at all
 
     @classmethod
     def of(
@@ -61,28 +58,14 @@ class SeasonalNoise:
         if not found:
             return None
         noise = cls(tuple(found), tuple(factors))
-        own = noise.of_rows(index)[times]
-        varies = cls.varies(own)
-        unit = np.sqrt(np.mean(own[varies] ** 2))
-        return cls(noise.periods, (factors[0] / unit, *factors[1:]), float(varies.mean()))
-
-    @staticmethod
-    def varies(relative: Array) -> Flags:
-        """Whether times of relative stds (n,) are of steps that vary at all."""
-        return np.asarray(relative > _STILL * relative.mean())
+        unit = np.sqrt(np.mean(noise.of_rows(index)[times] ** 2))
+        return cls(noise.periods, (factors[0] / unit, *factors[1:]))
 
     def of_rows(self, index: Times) -> Array:
         """Relative stds (n,) of the noise of rows to learn from."""
         each = zip(self.periods, self.sizes, strict=True)
         factors = [sizes[season_steps(index, period)] for period, sizes in each]
         return np.asarray(np.prod(factors, axis=0))
-
-    def at(self, index: Times) -> Array:
-        """Those of steps (n,), in units of the noise that was learned from such rows.
-
-        It is smaller by rows that an effect of their own fits without a residual, as nights of 0.
-        """
-        return np.asarray(self.of_rows(index) / np.sqrt(self.varying))
 
 
 def told_apart(periods: tuple[int, ...], n: int) -> tuple[int, ...]:

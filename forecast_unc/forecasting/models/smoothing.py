@@ -55,9 +55,9 @@ class SmoothingModel(FittedModel):
         history = series.history
         transform = series.transform(specification.transform, specification.lower)
         taken_out = series.effects(transform, specification.effects, specification.exog_lags)
-        levels = _levels(specification, transform, taken_out, history)
         known = specification.effects, specification.exog_lags or 0
         relative_noise, noise = series.relative_noise(transform, *known), None
+        levels = _levels(specification, transform, taken_out, history, relative_noise)
         if relative_noise is not None:
             noise = relative_noise.of_rows(history.index[-len(levels) :])
         with blas_threads(0):
@@ -75,7 +75,7 @@ class SmoothingModel(FittedModel):
         relative_noise: RelativeNoise | None,
     ) -> Self:
         """A model by its recipe, at the end of a history."""
-        levels = _levels(specification, transform, taken_out, history)
+        levels = _levels(specification, transform, taken_out, history, relative_noise)
         return cls(specification, history, transform, smoothing, levels, taken_out, relative_noise)
 
     def _noise(self, ahead: Times) -> Array:
@@ -83,7 +83,8 @@ class SmoothingModel(FittedModel):
         given = self.given_noise
         if given is None:
             return np.ones(len(self.levels) + len(ahead))
-        return np.concatenate([given.seasonal[-len(self.levels) :], given.ahead(ahead).std])
+        noise = np.concatenate([given.seasonal[-len(self.levels) :], given.ahead(ahead).std])
+        return noise * self._unheard
 
     @property
     def why(self) -> str:
@@ -147,7 +148,7 @@ class SmoothingModel(FittedModel):
             at = (origins - skipped).tolist()
             levels = self.smoothing.rolling(self.levels, at, steps, noise)
         levels[np.isnan(self.history.y[origins - 1])] = np.nan
-        return levels
+        return self._scale_from(origins, steps).levels(levels)
 
     def next_levels(self, at: Positions) -> tuple[Array, Array]:
         """One-step forecasts of the times in its window."""
@@ -162,7 +163,8 @@ class SmoothingModel(FittedModel):
             if self.given_noise is not None:
                 own = self.given_noise.past**2 - self.given_noise.seasonal**2
                 var[some] += self.own_std**2 * own[at[some]]
-        return mean, var
+        scale = self.scale(self.history.index).taken(at)
+        return scale.levels(mean), scale.size**2 * var
 
     def __str__(self) -> str:
         known = ~np.isnan(self.history.y)
@@ -193,7 +195,12 @@ class SmoothingModel(FittedModel):
     @property
     def own_std(self) -> float:
         """Root mean square of the stds of the innovations."""
-        return float(np.sqrt(self.smoothing.weights @ self.smoothing.variance))
+        return self._unheard * float(np.sqrt(self.smoothing.weights @ self.smoothing.variance))
+
+    @property
+    def _unheard(self) -> float:
+        """What the noise is larger by than with steps that never vary, which have no residual."""
+        return 1.0 if self.relative_noise is None else self.relative_noise.varying**-0.5
 
     def learned(self) -> list[str]:
         """The innovations' standard deviation, and how many sets of parameters count."""
@@ -208,6 +215,7 @@ def _levels(
     transform: PowerTransform,
     taken_out: Effects,
     history: History,
+    relative_noise: RelativeNoise | None,
 ) -> Array:
     """The last values of a history, transformed, from one that was observed; checked."""
     if history.stds.any():
@@ -225,4 +233,6 @@ def _levels(
         must += f"{season}, the last ones with {_MOST_UNKNOWN} missing between them"
         raise refusal("y", f"{must} at most", f"{known.sum()}", "Give more data.")
     levels = transform.forward(history.y) - taken_out.at(history.index, history.exog)
+    if relative_noise is not None:
+        levels = relative_noise.scale(history.index).standardized(levels)
     return levels[known.argmax() :]

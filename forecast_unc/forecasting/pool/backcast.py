@@ -161,7 +161,8 @@ def _widths_there(width: Array, own: StepNoise, there: StepNoise) -> Array:
     share = np.divide(std, width, out=np.ones(n), where=width > std) ** 2
     before_there = np.cumsum(there.variance, axis=1) - there.variance
     rest = np.divide(before_there, before, out=np.ones_like(before_there), where=before > 0.0)
-    ratio = share * (there.std / std) ** 2 + (1.0 - share) * rest
+    sizes = (there.size / own.size[:n]) ** 2
+    ratio = share * (there.std / std) ** 2 + (1.0 - share) * rest * sizes
     return np.asarray(width * np.sqrt(ratio))
 
 

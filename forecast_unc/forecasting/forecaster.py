@@ -6,6 +6,7 @@ import copy
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from os import PathLike
 from typing import Any, Self
 
@@ -40,9 +41,13 @@ from forecast_unc.forecasting.past import Scored
 from forecast_unc.forecasting.pool.backcast import AskPast
 from forecast_unc.forecasting.pool.pool import Ensemble, Refusal
 from forecast_unc.series.calendar import seasonal_periods
+from forecast_unc.series.exog import shares_errors
 from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.times import DAYS, ClosedDaysWarning, closed_days
 from forecast_unc.series.values import check_is_series, check_two
+
+Uncertainties = pd.DataFrame | Array | Mapping[str, pd.DataFrame | Array] | None
+"""Stds or a covariance of regressors, for all scenarios or by the name of each."""
 
 _NAMED = 3  # outliers that `choices_` names, and runs
 _MOST_KEPT = 100_000  # values past which a series that is updated grows no more: 11 years of hours
@@ -360,18 +365,19 @@ class Forecaster(Scored, Arguments):
         self,
         exog: Mapping[str, pd.DataFrame],
         steps: int,
+        exog_cov: Uncertainties = None,
         *,
-        exog_cov: None = None,
+        exog_std: Uncertainties = None,
         propagation: Propagation = "auto",
         random_state: RandomState = None,
     ) -> Scenarios:
         r"""Joint forecasts of the next values under different futures of the regressors.
 
-        Each is what `forecast` returns for its regressors, which are taken as known. What is
-        unknown is one and the same in all: the noise of each step, the values before the first
-        one, the learned function and the effects of the regressors. With the innovations w of the
-        steps :math:`m + L w` of a future, of covariance :math:`L L'`, two futures a and b of a
-        model have
+        Each is what `forecast` returns for its regressors. What is unknown is one and the same in
+        all: the noise of each step, the values before the first one, the learned function and the
+        effects of the regressors; and the errors of uncertain regressors, as of a weather forecast,
+        where two scenarios have the same covariance of them. With the innovations w of the steps
+        :math:`m + L w` of a future, of covariance :math:`L L'`, two futures a and b of a model have
 
         .. math:: \mathrm{Cov}[y^a, y^b] = L_a \mathrm{Cor}[w^a, w^b] L_b',
 
@@ -384,9 +390,11 @@ class Forecaster(Scored, Arguments):
             Regressors at the forecast times by the name of the scenario, one or more.
         steps : int
             Steps ahead, from 1.
-        exog_cov : None
-            Refused: regressors are taken as known. Errors that all scenarios have alike, as of a
-            weather forecast, change no difference of linear effects.
+        exog_cov, exog_std : DataFrame, ndarray or mapping of str to them, optional
+            Uncertainty of the regressors, as for `forecast`: one for all scenarios, or by the name
+            of the scenario, whose regressors are known where it is left out. A regressor of the
+            same covariance over the steps in two scenarios has the same error in both, which leaves
+            the difference of linear effects; one of another covariance has an error of its own.
         propagation, random_state
             As for `forecast`; all scenarios have one seed.
 
@@ -409,11 +417,7 @@ class Forecaster(Scored, Arguments):
         ensemble = self._ensemble()
         steps = _checks.check_steps(steps)
         _checks.check_choice("propagation", propagation, PROPAGATIONS)
-        if exog_cov is not None:
-            must, remedy = "be None for scenarios", "For the width of each use `forecast`; errors "
-            remedy += "that all have alike change no difference of linear effects."
-            raise refusal("exog_cov", must, type(exog_cov).__name__, remedy)
-        futures = check_scenarios(exog, self.history_, steps)
+        futures = check_scenarios(exog, self.history_, steps, exog_std, exog_cov)
         local = [ahead.by_clock(ensemble.history) for ahead in futures]
         places, n = local[0][1], len(local[0][0].index)
         seed = self.random_state if random_state is None else random_state
@@ -725,7 +729,13 @@ class Forecaster(Scored, Arguments):
         return self.ensemble_
 
 
-def check_scenarios(exog: Mapping[str, pd.DataFrame], history: History, steps: int) -> list[Ahead]:
+def check_scenarios(
+    exog: Mapping[str, pd.DataFrame],
+    history: History,
+    steps: int,
+    exog_std: Uncertainties = None,
+    exog_cov: Uncertainties = None,
+) -> list[Ahead]:
     """The next steps by scenario, or an error that names the one at fault."""
     remedy = "Pass {'base': exog, 'plan': other}, frames as for `forecast`."
     _checks.check_mapping("exog", exog, "regressors", remedy)
@@ -734,14 +744,30 @@ def check_scenarios(exog: Mapping[str, pd.DataFrame], history: History, steps: i
     if not len(history.given_columns):
         must = "be used of a model fitted with regressors"
         raise refusal("scenarios", must, "one without", "Fit with `exog`.")
-    futures = []
-    for name, frame in exog.items():
-        if not isinstance(name, str):
-            raise refusal("exog", "have names that are text", repr(name), remedy, TypeError)
+    given: dict[str, Any] = {"exog": exog, "exog_std": exog_std, "exog_cov": exog_cov}
+    by_name = {argument: one for argument, one in given.items() if isinstance(one, Mapping)}
+    for argument, one in by_name.items():
+        for name in one:
+            if not isinstance(name, str):
+                raise refusal(argument, "have names that are text", repr(name), remedy, TypeError)
+            if name not in exog:
+                must = f"have names of scenarios, {', '.join(map(repr, exog))}"
+                raise refusal(argument, must, repr(name), "Leave it out, or give its exog.")
+    futures = list[Ahead]()
+    for name in exog:
+        own = {**given, **{argument: one.get(name) for argument, one in by_name.items()}}
         try:
-            futures.append(history.future(steps, frame))
+            futures.append(history.future(steps, **own))
         except InvalidArgument as error:
-            raise error.but(argument=f"exog[{name!r}]") from None
+            if error.argument not in by_name:
+                raise
+            raise error.but(argument=f"{error.argument}[{name!r}]") from None
+    for first, second in combinations(futures, 2):
+        if shares_errors(first.exog_cov, second.exog_cov, first.exog.shape[1]) is None:
+            must = "have one covariance of the regressors whose errors two scenarios share"
+            remedy = "Errors of the same covariance are the same: give them the same covariances "
+            remedy += "with each other, too, or other variances."
+            raise refusal("exog_cov", must, "two", remedy)
     return futures
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import block_diag, csr_array, kron
 from sklearn.base import clone
 
 from forecast_unc._checks import RandomState, refusal
@@ -40,6 +41,7 @@ from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
 from forecast_unc.series.calendar import calendar_inputs
+from forecast_unc.series.exog import joint_errors
 from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.rows import (
     ROUNDOFF,
@@ -230,7 +232,9 @@ class LaggedModel(FittedModel):
             return super().shared_innovations(futures)
         each = [self._future(ahead) for ahead in futures]
         with blas_threads(self.n_rows):
-            return shared_innovations(self.one_step, self.past, each, Method(self.moments))
+            return shared_innovations(
+                self.one_step, self.past, each, Method(self.moments), self._joint_errors(futures)
+            )
 
     def with_more(self, exog: Array) -> Self:
         """The model whose regressors are so much more (n, k) at each time, not as lagged ones."""
@@ -410,15 +414,36 @@ class LaggedModel(FittedModel):
         elif cov is None:
             exog = _changes(spec, columns.of(before), columns.of(ahead.exog, before))
         else:
-            means, cov = columns.moments(ahead.exog, cov, before)
-            exog = _changes(spec, columns.of(before), means)
-            h, d = means.shape
-            matrix = _changes(spec, np.zeros((len(before), h)), np.eye(h))
-            cov = np.einsum("st,tduf,vu->sdvf", matrix, cov.reshape(h, d, h, d), matrix)
-            cov = cov.reshape(h * d, h * d)
+            exog, slopes = self._in_columns(ahead, cov)
+            cov = np.asarray((slopes @ (slopes @ cov).T).T)
         given = self.given_noise
         noise = None if given is None else given.ahead(ahead.index).std
         return Future(_inputs(spec, exog, ahead.index), cov, noise)
+
+    def _in_columns(self, ahead: Ahead, cov: Array) -> tuple[Array, csr_array]:
+        """Mean inputs (h, d) of uncertain regressors, and their slopes (h d, h k), by step."""
+        spec, before, h = self.specification, self.history.exog, len(ahead.index)
+        columns = _columns(spec)
+        means, linear = columns.linear(ahead.exog, cov, before)
+        changes = _changes(spec, np.zeros((len(before), h)), np.eye(h))
+        slopes = csr_array(kron(changes, np.eye(means.shape[1]))) @ linear
+        return _changes(spec, columns.of(before), means), slopes
+
+    def _joint_errors(self, futures: Sequence[Ahead]) -> Array | None:
+        """Covariance of uncertain inputs of the futures that have some; None: all known."""
+        covs, (h, k) = [one.exog_cov for one in futures], futures[0].exog.shape
+        errors = joint_errors(covs, h, k)
+        if errors is None:
+            return None
+        known = csr_array((0, h * k))
+        slopes = block_diag(
+            [
+                known if cov is None else self._in_columns(one, cov)[1]
+                for one, cov in zip(futures, covs, strict=True)
+            ],
+            format="csr",
+        )
+        return np.asarray((slopes @ (slopes @ errors).T).T)
 
 
 def _checked_rows(specification: Specification, series: TrainingSeries) -> Positions:

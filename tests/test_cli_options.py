@@ -146,6 +146,30 @@ def test_scenarios_are_rows_with_their_differences_to_the_first(folder, sales, c
     np.testing.assert_allclose(total["mean"].iloc[-1], change.sum())
 
 
+def test_stds_of_regressors_are_columns_of_the_files_ahead(folder, sales, capsys):
+    dearer = sales.assign(price=sales["price"] * 1.05, off=0.5)
+    dearer.drop(columns="y").to_csv("dearer.csv", index=False)
+    options = ["--model", "linear", "--lags", "2", "--exog", "price", "--exog-std", "price=off"]
+    options += ["--output", "-"]
+    files = ["--scenario", "base=prices.csv", "--scenario", "plan=dearer.csv"]
+    table = printed(capsys, "forecast", "sales.csv", "--steps", "3", *options, *files)
+    _, plan, change = table["std"].to_numpy().reshape(3, 3)
+    assert (change > 0.5).all()
+    alone = printed(
+        capsys, "forecast", "sales.csv", "--steps", "3", *options, "--exog-future", "dearer.csv"
+    )
+    np.testing.assert_allclose(alone["std"], plan)
+
+
+@pytest.mark.parametrize(
+    ("words", "got"), [("price", "'price'"), ("cost=off", "'cost=off'"), ("price=off", "'off'")]
+)
+def test_wrong_columns_of_stds_are_refused(folder, words, got):
+    exog = ["--exog", "price", "--exog-future", "prices.csv", "--exog-std", words]
+    error = refused("forecast", "sales.csv", "--steps", "3", *exog)
+    assert (error.argument, error.got) == ("--exog-std", got)
+
+
 def test_regressors_of_the_future_are_picked_by_time(folder, sales, capsys):
     options = ["--lags", "2", "--exog", "price", "--exog-future", "prices.csv", "--output", "-"]
     table = printed(capsys, "forecast", "sales.csv", "--steps", "5", *options)

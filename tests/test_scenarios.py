@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Combination, Forecaster, LinearRegressor
+from forecast_unc import Combination, Forecaster, LinearRegressor, baselines
 from forecast_unc.errors import ArgumentError, InvalidArgument
 from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.forecasting.horizon.futures import shared_innovations
@@ -362,9 +362,55 @@ def test_the_picture_has_one_legend_of_all(linear, futures, data):
     assert [name for name in labels if name in scenarios] == list(scenarios)
 
 
-def test_what_has_no_scenarios_says_what_to_do(linear, data, futures):
+@pytest.fixture(scope="module")
+def both_models(data):
     y, exog = data
-    both = Combination([Forecaster(LinearRegressor(), lags=1)]).fit(y, exog[:N])
+    members = [Forecaster(LinearRegressor(), lags=lags) for lags in (1, 3)]
+    return Combination(members, weights=[3.0, 1.0]).fit(y, exog[:N])
+
+
+@pytest.mark.parametrize("sizes", [(0.0, 0.0), (1.0, 1.0), (2.0, 1.0)])
+def test_the_difference_of_averages_is_the_average_of_differences(both_models, futures, sizes):
+    """Each normal: of means and stds; and by the quantiles of the members' paths."""
+    two = {name: futures[name] for name in ("base", "plan", "late")}
+    made = both_models.scenarios(two, H, uncertain(sizes))
+    each = [one.scenarios(two, H, uncertain(sizes)) for one in both_models.forecasters_]
+    change, parts = made["plan"] - made["base"], [one["plan"] - one["base"] for one in each]
+    for name in ("mean", "std"):
+        expected = 0.75 * getattr(parts[0], name) + 0.25 * getattr(parts[1], name)
+        np.testing.assert_allclose(getattr(change, name), expected)
+    cov = uncertain(sizes).get("plan")
+    alone = both_models.forecast(H, two["plan"], cov)
+    np.testing.assert_allclose(made["plan"].cov, alone.cov)
+    np.testing.assert_allclose(change.mean, made["plan"].mean - made["base"].mean)
+    stds = [one.aggregate("sum").std.item() for one in (*parts, change)]
+    assert min(stds[:2]) < stds[2] < max(stds[:2])
+    if not any(sizes):
+        late = made["late"] - made["base"]
+        assert (late.std[:3] == 0.0).all()
+        assert (late[:3].interval(0.9) == 0.0).all(axis=None)
+    back = pickle.loads(pickle.dumps(made))
+    np.testing.assert_allclose((back["base"] - back["plan"]).cov, change.cov, rtol=1e-9, atol=1e-12)
+    twice = made.difference("plan", "base", {"plan": 2.0, "base": 2.0})
+    np.testing.assert_allclose(twice.std, 2.0 * change.std)
+
+
+def test_weights_by_width_have_the_difference_of_the_means(data, futures):
+    y, exog = data
+    members = [Forecaster(LinearRegressor(), lags=1), Forecaster(LinearRegressor(), lags=3)]
+    model = Combination(members, weights="inverse_width", widest=5.0).fit(y, exog[:N])
+    made = model.scenarios(futures, H, propagation="mixture")
+    alone = model.forecast(H, futures["plan"], propagation="mixture")
+    np.testing.assert_allclose(made["plan"].cov, alone.cov)
+    change = made["plan"] - made["base"]
+    np.testing.assert_allclose(change.mean, made["plan"].mean - made["base"].mean)
+    np.testing.assert_allclose(change.interval(0.9).mean(axis=1), change.mean, atol=0.02)
+
+
+def test_a_member_without_scenarios_is_named(data, futures):
+    y, exog = data
+    both = Combination([baselines.SARIMAX(order=(1, 0, 0))]).fit(y, exog[:N])
     with pytest.raises(InvalidArgument) as error:
         both.scenarios(futures, H)
-    assert error.value.argument == "scenarios"
+    assert error.value.argument == "forecasters"
+    assert isinstance(error.value, TypeError)

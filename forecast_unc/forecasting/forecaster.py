@@ -22,9 +22,9 @@ from forecast_unc._checks import RandomState, refusal
 from forecast_unc._notes import Note
 from forecast_unc._text import counted
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions.forecast import Forecast, forecast_of
+from forecast_unc.distributions.forecast import Forecast, forecast_of, prediction_of
 from forecast_unc.distributions.prediction import PastSteps, Prediction
-from forecast_unc.distributions.scenarios import Scenarios
+from forecast_unc.distributions.scenarios import Correlated, Scenarios
 from forecast_unc.errors import InvalidArgument
 from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.choose import choice
@@ -46,11 +46,12 @@ from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.times import DAYS, ClosedDaysWarning, closed_days
 from forecast_unc.series.values import check_is_series, check_two
 
-Uncertainties = pd.DataFrame | Array | Mapping[str, pd.DataFrame | Array] | None
-"""Stds or a covariance of regressors, for all scenarios or by the name of each."""
-
 _NAMED = 3  # outliers that `choices_` names, and runs
 _MOST_KEPT = 100_000  # values past which a series that is updated grows no more: 11 years of hours
+
+
+Uncertainties = pd.DataFrame | Array | Mapping[str, pd.DataFrame | Array] | None
+"""Stds or a covariance of regressors, for all scenarios or by the name of each."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -429,7 +430,8 @@ class Forecaster(Scored, Arguments):
         ]
         both = np.concatenate([places, n + places])
         cors = {pair: cor[np.ix_(both, both)] for pair, cor in cors.items()}
-        return Scenarios(dict(zip(exog, forecasts, strict=True)), cors)
+        apart = Correlated([prediction_of(one).joint for one in forecasts], cors)
+        return Scenarios(dict(zip(exog, forecasts, strict=True)), apart)
 
     def effects(self, coverage: float = 0.9, steps: int | None = None) -> pd.DataFrame:
         """Return how much a value changes with one unit more of each regressor.

@@ -170,6 +170,19 @@ def test_wrong_columns_of_stds_are_refused(folder, words, got):
     assert (error.argument, error.got) == ("--exog-std", got)
 
 
+def test_truth_values_of_a_regressor_are_1_and_0(folder, sales, capsys):
+    sales["price"] = sales["price"] > 10.0
+    sales[:N].to_csv("sales.csv", index=False)
+    sales.drop(columns="y").to_csv("prices.csv", index=False)
+    options = ["forecast", "sales.csv", "--steps", "3", "--model", "linear", "--lags", "1"]
+    options += ["--exog", "price", "--exog-future", "prices.csv", "--output", "-"]
+    found = printed(capsys, *options)
+    sales = sales.astype({"price": int})
+    sales[:N].to_csv("sales.csv", index=False)
+    sales.drop(columns="y").to_csv("prices.csv", index=False)
+    pd.testing.assert_frame_equal(printed(capsys, *options), found)
+
+
 def test_regressors_of_the_future_are_picked_by_time(folder, sales, capsys):
     options = ["--lags", "2", "--exog", "price", "--exog-future", "prices.csv", "--output", "-"]
     table = printed(capsys, "forecast", "sales.csv", "--steps", "5", *options)
@@ -816,8 +829,9 @@ def test_empty_names_of_files_are_refused(folder, capsys):
 def test_coverage_by_groups(folder, sales, capsys):
     words = ["backtest", "sales.csv", "--steps", "7", "--origins", "2", "--lags", "1"]
     words += ["--model", "linear", "--compare", "none", "--coverage-by"]
-    assert main([*words, "weekday"]) == 0
+    assert main([*words, "weekday", "--coverage-by", "step"]) == 0
     _, _, shown = capsys.readouterr().out.partition("Coverage by weekday\n")
+    assert "Coverage by step\n" in shown
     days = [line.split()[-8] for line in shown.splitlines()[3:10]]
     assert days == sales["ds"][:7].dt.day_name().tolist()
     for by, got in (("price", "'price'"), ("hour", "'hour' of times")):

@@ -320,3 +320,12 @@ def test_the_command_line_takes_the_column(rng, tmp_path):
     closed = exog["open"][N:] == 0
     assert (table["mean"][closed] == 0.0).all()
     assert (table["mean"][~closed] > 20.0).all()
+
+
+def test_a_season_of_seven_steps_where_sundays_are_left_out_is_remarked_on():
+    days = pd.offsets.CustomBusinessDay(weekmask="Mon Tue Wed Thu Fri Sat")
+    index = pd.date_range("2024-01-01", periods=40, freq=days)
+    y = pd.Series(np.random.default_rng(0).normal(size=40), index)
+    seven, six = (Forecaster(LinearRegressor(), lags=n, seasonal_period=n).fit(y) for n in (7, 6))
+    (note,) = seven.notes_
+    assert (note.kind, note.places, six.notes_) == ("week", (6,), [])

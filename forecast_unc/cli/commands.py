@@ -324,9 +324,9 @@ def backtest(options: Any) -> int:
     model, code = of.make_forecaster(options), _DONE
     if options.id is None:
         y, exog = reading.read_series(options)
-        if options.coverage_by is not None and len(y) > 1:
-            first = {"origin": y.index[:1], "time": y.index[1:2], "step": 1}
-            check_part(options.coverage_by, pd.DataFrame(first))
+        first = {"origin": y.index[:1], "time": y.index[1:2], "step": 1}
+        for by in options.coverage_by if len(y) > 1 else ():
+            check_part(by, pd.DataFrame(first))
         result = backtests.backtest(model, y, options.steps, exog=exog, **asked)
     else:
         panel = reading.read_panel(options)
@@ -338,7 +338,8 @@ def backtest(options: Any) -> int:
     lines = [scores.round(4).to_string(), f"\n{verdict(result)}", below]
     lines += [_NAIVE] if "naive_propagation" in names else []
     lines += [_NO_UNIT] if result.frame["scale"].isna().any() else []
-    lines += [] if options.coverage_by is None else _coverage(result, options.coverage_by)
+    for by in dict.fromkeys(options.coverage_by):
+        lines += _coverage(result, by)
     print(*lines, sep="\n", file=sys.stderr if options.output == STANDARD else sys.stdout)
     if options.output is not None:
         reading.write_table(result.frame, options.output)

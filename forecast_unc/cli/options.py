@@ -469,6 +469,7 @@ BACKTEST = [
             "GROUPS",
             f"print what the intervals held by {', '.join(WORDS)} (thirds of the forecasts), step, "
             "or a column of --exog or --id",
+            multiple=True,
         ),
     ),
     *_under(
@@ -620,10 +621,10 @@ def check_backtest(options: Any) -> None:
     """Raise for options of ``backtest`` that cannot be met."""
     _check_data(options, "")
     _check_common(options)
-    if options.coverage_by is not None:
-        columns = options.exog if options.id is None else [options.id]
-        remedy = "A column of data is named by --exog, too, and that of --id is one."
-        check_choice("--coverage-by", options.coverage_by, (*WORDS, "step", *columns), remedy)
+    columns = options.exog if options.id is None else [options.id]
+    remedy = "A column of data is named by --exog, too, and that of --id is one."
+    for by in options.coverage_by:
+        check_choice("--coverage-by", by, (*WORDS, "step", *columns), remedy)
 
 
 def _check_data(options: Any, when: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from pandas.tseries.offsets import CustomBusinessDay, CustomBusinessHour
+from pandas.tseries.offsets import BDay, CustomBusinessDay, CustomBusinessHour
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -456,8 +456,9 @@ class Forecaster(Scored, Arguments):
             A row for each regressor, and lag of it (``exog_lags``): ``effect``, ``lower`` and
             ``upper`` in units of y for one unit of the regressor, after a transform at the median
             of the last season, or of eight values; NaN where no model has learned it, as it never
-            changed or values were few. With `steps` also ``lasting``, ``lasting_lower`` and
-            ``lasting_upper``, at the level of the forecast, in the row of lag 0.
+            changed where y was observed, or values were few. With `steps` also ``lasting``,
+            ``lasting_lower`` and ``lasting_upper``, at the level of the forecast, in the row of
+            lag 0.
 
         Raises
         ------
@@ -477,7 +478,9 @@ class Forecaster(Scored, Arguments):
                 must, got = f"hold regressors beside open={told.column!r} for effects", "it alone"
             raise refusal("exog", must, got, "Fit with regressors.")
         mean, std = ensemble.effects(len(lags))
-        never = np.tile(np.ptp(self.history_.exog, axis=0) == 0.0, len(lags))
+        known, past = ~np.isnan(self.history_.y), self.history_.exog
+        seen = [past[: len(past) - lag][known[lag:]] for lag in lags]
+        never = np.concatenate([np.ptp(one, axis=0) == 0.0 for one in seen])
         mean[never | ((mean == 0.0) & (std == 0.0))] = np.nan
         reach = -ndtri(0.5 * (1.0 - coverage)) * std
         columns = {"effect": mean, "lower": mean - reach, "upper": mean + reach}
@@ -579,6 +582,7 @@ class Forecaster(Scored, Arguments):
             *(excursions_named(self, history) if self.outliers == "mask" else []),
             *repeats_named(history),
             *closed_days_named(history),
+            *week_named(history, self.seasonal_period_),
             *(upper_named(history) if self.upper is None else []),
             *forgotten_named(history),
         ]
@@ -884,6 +888,16 @@ def open_named(history: History) -> list[Note]:
         hours: Any = freq
         fact += f", as always but from {hours.start[0]:%H:%M} to {hours.end[0]:%H:%M}"
     return [Note("open", fact)]
+
+
+def week_named(history: History, periods: tuple[int, ...]) -> list[Note]:
+    """A remark on a season of seven steps where some weekdays are left out, if there is one."""
+    is_open_days = isinstance(getattr(history.index, "freq", None), BDay | CustomBusinessDay)
+    week = next(iter(seasonal_periods(history.index)), 7)
+    if not is_open_days or 7 not in periods or week == 7:
+        return []
+    remedy = f"seasonal_period={week} is that of the week"
+    return [Note("week", f"season of 7 steps: a week of open days has {week}", (week,), remedy)]
 
 
 def closed_days_named(history: History) -> list[Note]:

@@ -621,7 +621,7 @@ def check_backtest(options: Any) -> None:
     """Raise for options of ``backtest`` that cannot be met."""
     _check_data(options, "")
     _check_common(options)
-    columns = options.exog if options.id is None else [options.id]
+    columns = [*options.exog, *filter(None, [options.id])]
     remedy = "A column of data is named by --exog, too, and that of --id is one."
     for by in options.coverage_by:
         check_choice("--coverage-by", by, (*WORDS, "step", *columns), remedy)

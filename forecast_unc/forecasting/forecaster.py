@@ -886,7 +886,9 @@ def open_named(history: History) -> list[Note]:
         fact += f", as on every {' and '.join(day for day, is_open in days if not is_open)}"
     elif isinstance(freq, CustomBusinessHour):
         hours: Any = freq
-        fact += f", as always but from {hours.start[0]:%H:%M} to {hours.end[0]:%H:%M}"
+        shifts = zip(hours.start, hours.end, strict=True)
+        named = [f"from {start:%H:%M} to {end:%H:%M}" for start, end in shifts]
+        fact += f", as always but {' and '.join(named)}"
     return [Note("open", fact)]
 
 

@@ -354,3 +354,11 @@ def test_coverage_of_a_panel_by_whether_it_was_open(rng):
     one = backtest(model(), y, 7, exog=exog, origins=3).coverage(by="open")
     keys = ["held", "n"]
     np.testing.assert_allclose(found[keys] / [1, 2], one[keys])
+
+
+def test_closed_quarters_of_an_hour_are_said_to_be_missing(rng):
+    index = pd.date_range("2024-01-01", periods=4 * 24 * 3, freq="15min")
+    opened = (index.hour >= 8) & (index.hour < 18)
+    y = pd.Series(np.where(opened, rng.normal(50.0, 1.0, len(index)), 0.0), index)
+    fitted = model().fit(y, pd.DataFrame({"open": opened * 1}, index))
+    assert any("lags do not step over it; sums or means by the hour" in x for x in fitted.choices_)

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from pandas.tseries.offsets import BDay, CustomBusinessDay, CustomBusinessHour
+from pandas.tseries.offsets import BDay, CustomBusinessDay, CustomBusinessHour, Tick
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -889,6 +889,9 @@ def open_named(history: History) -> list[Note]:
         shifts = zip(hours.start, hours.end, strict=True)
         named = [f"from {start:%H:%M} to {end:%H:%M}" for start, end in shifts]
         fact += f", as always but {' and '.join(named)}"
+    elif isinstance(freq, Tick) and pd.Timedelta(freq) < pd.Timedelta(hours=1):
+        fact += ", and missing to the models, whose lags do not step over it"
+        return [Note("open", fact, (), "sums or means by the hour leave closed hours out")]
     return [Note("open", fact)]
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 import pandas as pd
 from scipy.sparse import block_diag, csr_array, kron
+from scipy.special import ndtri
 from sklearn.base import clone
 
 from forecast_unc._checks import RandomState, refusal
@@ -40,7 +41,7 @@ from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
-from forecast_unc.series.calendar import calendar_inputs
+from forecast_unc.series.calendar import calendar_inputs, in_profile, seasons_within
 from forecast_unc.series.exog import joint_errors
 from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.rows import (
@@ -51,6 +52,9 @@ from forecast_unc.series.rows import (
     lag_embedding,
 )
 
+# Standard deviations of an effect of the season, of a robust size of all, from which it may have a
+# precision of its own, and nats of evidence that this has to gain.
+_FAR, _MARGIN = 4.0, 5.0
 _LEAST_ROWS = 2  # that the posterior of an origin inside rests on
 _ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
 # What was learned, in words.
@@ -126,6 +130,11 @@ class LaggedModel(FittedModel):
                 regressor = regressor.starting_from(one.regressor)
                 break
         regressor, noise = rows.learn(regressor, specification.noise)
+        if specification.within:
+            n_calendar = _inputs(specification, np.zeros((1, 0)), history.index[:1]).shape[1]
+            first = rows.X.shape[1] - n_calendar
+            profile = slice(first, first + in_profile(specification.periods))
+            regressor = _with_steps_apart(regressor, rows, profile)
         replaced = ""
         if noise.kind == "process":
             training = _training(specification, differencing, past, rows)
@@ -508,7 +517,7 @@ def _with_regressors(
         return replace(specification, regressor=regressor, exog_as="lasting")
     columns = found.columns
     distinct = list(dict.fromkeys(columns.kinds))
-    kinds = (2 + distinct.index(kind) for kind in columns.kinds)
+    kinds = (3 + distinct.index(kind) for kind in columns.kinds)
     regressor = regressor.set_params(groups=(*lagged, *kinds, *calendar))
     inputs = replace(specification, exog_lags=columns.lags, exog_bends=columns.bends)
     return replace(inputs, regressor=regressor, exog_as="inputs")
@@ -528,8 +537,10 @@ def _changes(specification: Specification, before: Array, columns: Array) -> Arr
 
 def _inputs(specification: Specification, exog: Array, index: pd.Index[Any]) -> Array:
     """Regressors and inputs from the calendar, (len(index), k)."""
-    calendar = calendar_inputs(index, specification.calendar, specification.periods)
-    return np.hstack([exog, calendar])
+    periods = specification.periods
+    inputs = [exog, calendar_inputs(index, specification.calendar, periods)]
+    inputs += [seasons_within(index, periods)] if specification.within else []
+    return np.hstack(inputs)
 
 
 def _standardizing(specification: Specification, past: Past) -> Differencing:
@@ -567,6 +578,27 @@ def _with_noise(
     """Rows with the noise of their steps of the season."""
     weights = None if relative_noise is None else relative_noise.of_rows(index)
     return rows if weights is None else replace(rows, noise=weights[rows.times])
+
+
+def _with_steps_apart(
+    regressor: KernelRegressor, rows: NoisyRows, profile: slice
+) -> KernelRegressor:
+    """With another precision for steps of the season whose effects are far from all others.
+
+    Such as at midnight before a weekend: one precision of all would shrink the jump.
+    """
+    if not isinstance(regressor, LinearRegressor):
+        return regressor
+    effects = np.abs(regressor.coef_[profile])
+    apart = effects > _FAR * np.median(effects) / ndtri(0.75)
+    if not apart.any():
+        return regressor
+    groups = np.array(regressor.groups)
+    groups[profile][apart] = groups.max() + 1
+    other, _ = rows.learn(clone(regressor).set_params(groups=tuple(groups.tolist())), "process")
+    gained = isinstance(other, LinearRegressor)
+    gained = gained and other.log_evidence_ > regressor.log_evidence_ + _MARGIN
+    return other if gained else regressor
 
 
 def _training(

@@ -15,6 +15,7 @@ from forecast_unc.series.calendar import (
     season_of,
     season_steps,
     seasonal_periods,
+    seasons_within,
 )
 
 # Seasonal periods, and the one that the M4 competition counted
@@ -476,3 +477,11 @@ def test_frequencies_without_a_name_suggest_no_season(freq):
     assert season_of(index) == 1
     ahead = Forecaster(lags=1).fit(pd.Series(np.arange(12.0) % 5, index)).forecast(2)
     assert list(ahead.index) == list(pd.date_range(index[-1] + freq, periods=2, freq=freq))
+
+
+def test_seasons_within_a_profile_are_those_that_divide_it():
+    index = pd.date_range("2024-01-01", periods=400, freq="h")
+    hours = calendar_inputs(index, ("hour_of_day",), ())
+    np.testing.assert_array_equal(seasons_within(index, (24, 168)), hours)
+    for periods in ((24,), (7, 365), (5, 168), ()):
+        assert seasons_within(index, periods).shape == (400, 0)

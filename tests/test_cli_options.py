@@ -146,6 +146,43 @@ def test_scenarios_are_rows_with_their_differences_to_the_first(folder, sales, c
     np.testing.assert_allclose(total["mean"].iloc[-1], change.sum())
 
 
+def test_stds_of_regressors_are_columns_of_the_files_ahead(folder, sales, capsys):
+    dearer = sales.assign(price=sales["price"] * 1.05, off=0.5)
+    dearer.drop(columns="y").to_csv("dearer.csv", index=False)
+    options = ["--model", "linear", "--lags", "2", "--exog", "price", "--exog-std", "price=off"]
+    options += ["--output", "-"]
+    files = ["--scenario", "base=prices.csv", "--scenario", "plan=dearer.csv"]
+    table = printed(capsys, "forecast", "sales.csv", "--steps", "3", *options, *files)
+    _, plan, change = table["std"].to_numpy().reshape(3, 3)
+    assert (change > 0.5).all()
+    alone = printed(
+        capsys, "forecast", "sales.csv", "--steps", "3", *options, "--exog-future", "dearer.csv"
+    )
+    np.testing.assert_allclose(alone["std"], plan)
+
+
+@pytest.mark.parametrize(
+    ("words", "got"), [("price", "'price'"), ("cost=off", "'cost=off'"), ("price=off", "'off'")]
+)
+def test_wrong_columns_of_stds_are_refused(folder, words, got):
+    exog = ["--exog", "price", "--exog-future", "prices.csv", "--exog-std", words]
+    error = refused("forecast", "sales.csv", "--steps", "3", *exog)
+    assert (error.argument, error.got) == ("--exog-std", got)
+
+
+def test_truth_values_of_a_regressor_are_1_and_0(folder, sales, capsys):
+    sales["price"] = sales["price"] > 10.0
+    sales[:N].to_csv("sales.csv", index=False)
+    sales.drop(columns="y").to_csv("prices.csv", index=False)
+    options = ["forecast", "sales.csv", "--steps", "3", "--model", "linear", "--lags", "1"]
+    options += ["--exog", "price", "--exog-future", "prices.csv", "--output", "-"]
+    found = printed(capsys, *options)
+    sales = sales.astype({"price": int})
+    sales[:N].to_csv("sales.csv", index=False)
+    sales.drop(columns="y").to_csv("prices.csv", index=False)
+    pd.testing.assert_frame_equal(printed(capsys, *options), found)
+
+
 def test_regressors_of_the_future_are_picked_by_time(folder, sales, capsys):
     options = ["--lags", "2", "--exog", "price", "--exog-future", "prices.csv", "--output", "-"]
     table = printed(capsys, "forecast", "sales.csv", "--steps", "5", *options)
@@ -792,8 +829,9 @@ def test_empty_names_of_files_are_refused(folder, capsys):
 def test_coverage_by_groups(folder, sales, capsys):
     words = ["backtest", "sales.csv", "--steps", "7", "--origins", "2", "--lags", "1"]
     words += ["--model", "linear", "--compare", "none", "--coverage-by"]
-    assert main([*words, "weekday"]) == 0
+    assert main([*words, "weekday", "--coverage-by", "step"]) == 0
     _, _, shown = capsys.readouterr().out.partition("Coverage by weekday\n")
+    assert "Coverage by step\n" in shown
     days = [line.split()[-8] for line in shown.splitlines()[3:10]]
     assert days == sales["ds"][:7].dt.day_name().tolist()
     for by, got in (("price", "'price'"), ("hour", "'hour' of times")):

@@ -246,3 +246,13 @@ def test_an_effect_that_no_model_has_learned_is_nan(y, exog):
     few = Forecaster().fit(y[:5], exog[:5])
     assert few.effects().isna().all(axis=None)
     assert not any("taken out" in line for line in few.choices_)
+
+
+def test_what_changes_only_where_y_is_missing_has_no_effect():
+    rng, index = np.random.default_rng(0), pd.RangeIndex(40)
+    exog = pd.DataFrame({"closed": 0.0, "price": rng.normal(size=40)}, index)
+    y = pd.Series(5.0 + exog["price"] + 0.1 * rng.normal(size=40), index)
+    exog.iloc[20:22, 0], y.iloc[20:22] = 1.0, np.nan
+    found = Forecaster(LinearRegressor(), lags=1).fit(y, exog).effects()
+    assert found.loc["closed"].isna().all()
+    assert found.loc["price", "effect"] == pytest.approx(1.0, abs=0.2)

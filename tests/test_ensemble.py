@@ -336,6 +336,24 @@ def test_a_specification_holds_what_was_asked_for_alone(rng):
         assert ("regressors are taken out before" in one.why) == is_smoothing
 
 
+def test_a_jump_of_the_season_is_shrunk_no_more_than_its_own_rows_say(rng):
+    """Beside a season of 8 steps within one of 40: effects of jumps are the means of their rows."""
+    t = np.arange(240)
+    y = pd.Series(100 - 30.0 * (t % 40 >= 24) + 8 * np.sin(t * np.pi / 4))
+    y += pd.Series(rng.normal(size=240)).ewm(alpha=0.1).mean() * 10
+    model = Forecaster(seasonal_period=(8, 40), transform=None).fit(y)
+    (one,) = [one for one in model.models_ if getattr(one.specification, "lags", 0) == (1, 2, 3, 4)]
+    assert one.specification.within
+    groups = np.array(one.regressor.groups)
+    apart = np.flatnonzero(groups[4:44] == 3)
+    assert apart.tolist() == [0, 24]
+    X, weights = one.rows.X, one.regressor.coef_
+    left = one.rows.y - X[:, :4] @ weights[:4]
+    effects = weights[4:44] + np.tile(weights[44:], 5)
+    of_rows = X[:, 4:44].T @ (left - left.mean()) / X[:, 4:44].sum(axis=0)
+    np.testing.assert_allclose(effects[apart] / of_rows[apart], 1.0, atol=0.03)
+
+
 def test_a_model_without_a_method_of_all_models_cannot_be_made():
     class Silent(SmoothingModel):
         learned = FittedModel.learned

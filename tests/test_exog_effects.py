@@ -149,6 +149,29 @@ def test_moments_of_columns_are_those_of_draws(rng):
     assert not nothing.any()
 
 
+@pytest.mark.parametrize("sizes", [(1.0, 1.0), (2.0, 1.0), (1.0, None)])
+def test_futures_share_the_errors_of_weights_and_those_of_the_same_covariance(rng, sizes):
+    columns, exogs = ExogColumns(1, ((), ())), rng.standard_normal((2, 3, 2))
+    root, of_weights = 0.4 * rng.standard_normal((6, 6)), 0.3 * rng.standard_normal((4, 4))
+    weights, cov = rng.standard_normal(4), root @ root.T
+    effects = ExogEffects(columns, np.zeros(4), weights, of_weights @ of_weights.T)
+    covs = [None if size is None else size**2 * cov for size in sizes]
+    before = rng.standard_normal((4, 2))
+    drawn_weights = weights + rng.standard_normal((40_000, 4)) @ of_weights.T
+    errors = (rng.standard_normal((2, 40_000, 6)) @ root.T).reshape(2, -1, 3, 2)
+    added = []
+    for at, (exog, size) in enumerate(zip(exogs, sizes, strict=True)):
+        x = exog + (size or 0.0) * errors[0 if sizes[0] == sizes[1] else at]
+        last = np.broadcast_to(before[-1], (len(x), 1, 2))
+        z = np.concatenate([x, np.concatenate([last, x[:, :-1]], axis=1)], axis=2)
+        added.append(np.einsum("nhd,nd->nh", z, drawn_weights))
+    found = effects.added_jointly(exogs, covs, before, lambda past: np.zeros((3, past.shape[1])))
+    drawn = np.cov(np.hstack(added).T)
+    assert_allclose(found, drawn, atol=0.03 * drawn.diagonal().max())
+    alone = effects.added(exogs[0], covs[0], before, lambda past: np.zeros((3, past.shape[1])))
+    assert_allclose(found[:3, :3], alone.of_weights + alone.of_regressors)
+
+
 @pytest.fixture(scope="module")
 def load():
     """A load that falls by 2 with every degree, and a forecast of it from 200 days."""

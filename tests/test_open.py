@@ -9,6 +9,7 @@ from forecast_unc import (
     Forecaster,
     LinearRegressor,
     backtest,
+    backtest_panel,
     baselines,
     forecast_panel,
     load_model,
@@ -320,3 +321,44 @@ def test_the_command_line_takes_the_column(rng, tmp_path):
     closed = exog["open"][N:] == 0
     assert (table["mean"][closed] == 0.0).all()
     assert (table["mean"][~closed] > 20.0).all()
+
+
+def test_a_season_of_seven_steps_where_sundays_are_left_out_is_remarked_on():
+    days = pd.offsets.CustomBusinessDay(weekmask="Mon Tue Wed Thu Fri Sat")
+    index = pd.date_range("2024-01-01", periods=40, freq=days)
+    y = pd.Series(np.random.default_rng(0).normal(size=40), index)
+    seven, six = (Forecaster(LinearRegressor(), lags=n, seasonal_period=n).fit(y) for n in (7, 6))
+    (note,) = seven.notes_
+    assert (note.kind, note.places, six.notes_) == ("week", (6,), [])
+
+
+def test_two_shifts_a_day_are_two_spans_of_opening_hours(rng):
+    index = pd.date_range("2024-01-01", periods=24 * 21, freq="h")
+    at_work = ((index.hour >= 8) & (index.hour < 12)) | ((index.hour >= 14) & (index.hour < 18))
+    opened = at_work & (index.day_of_week < 5)
+    y = pd.Series(np.where(opened, 50.0 + rng.normal(size=len(index)), 0.0), index)
+    exog, n = pd.DataFrame({"open": opened * 1}, index), 24 * 18
+    fitted = model().fit(y[:n], exog[:n])
+    assert len(fitted.history_.y) == opened[:n].sum()
+    ahead = fitted.forecast(72, exog[n:])
+    assert (ahead.mean[~opened[n:]] == 0.0).all()
+    assert (ahead.mean[opened[n:]] > 45.0).all()
+    assert any("from 08:00 to 12:00 and from 14:00 to 18:00" in line for line in fitted.choices_)
+
+
+def test_coverage_of_a_panel_by_whether_it_was_open(rng):
+    y, exog = shop(rng)
+    table = exog.assign(y=y).rename_axis("ds").reset_index()
+    panel = pd.concat([table.assign(unique_id=name) for name in "ab"])
+    found = backtest_panel(panel, model(), 7, origins=3).coverage(by="open")
+    one = backtest(model(), y, 7, exog=exog, origins=3).coverage(by="open")
+    keys = ["held", "n"]
+    np.testing.assert_allclose(found[keys] / [1, 2], one[keys])
+
+
+def test_closed_quarters_of_an_hour_are_said_to_be_missing(rng):
+    index = pd.date_range("2024-01-01", periods=4 * 24 * 3, freq="15min")
+    opened = (index.hour >= 8) & (index.hour < 18)
+    y = pd.Series(np.where(opened, rng.normal(50.0, 1.0, len(index)), 0.0), index)
+    fitted = model().fit(y, pd.DataFrame({"open": opened * 1}, index))
+    assert any("lags do not step over it; sums or means by the hour" in x for x in fitted.choices_)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from forecast_unc import Combination, Forecaster, LinearRegressor
+from forecast_unc import Combination, Forecaster, LinearRegressor, baselines
 from forecast_unc.errors import ArgumentError, InvalidArgument
 from forecast_unc.forecasting.horizon.differencing import Differencing
 from forecast_unc.forecasting.horizon.futures import shared_innovations
@@ -66,8 +66,11 @@ def change(scenarios):
     return scenarios["plan"] - scenarios["base"]
 
 
-def drawn_differences(model, first, second, n=40_000):
-    """Differences (n, h) of paths of linear models with drawn weights and the same noise."""
+def drawn_differences(model, first, second, errors=(0.0, 0.0), n=40_000):
+    """Differences (n, h) of paths of linear models with drawn weights and the same noise.
+
+    `errors` (n, h) of the regressor are in each of the futures.
+    """
     one, rng = model.models_[0], np.random.default_rng(1)
     posterior, lags, scale = one.one_step.posterior, one.one_step.lags, one.differencing.scale
     d = len(lags) + first.shape[1]
@@ -81,10 +84,11 @@ def drawn_differences(model, first, second, n=40_000):
     noise = np.sqrt(posterior.noise_var) * rng.standard_normal((n, len(first)))
     start = (one.history.y[-max(lags) :] - one.differencing.shift) / scale
     ends = []
-    for future in (first, second):
+    for future, error in zip((first, second), errors, strict=True):
         z = np.tile(start, (n, 1))
-        for t, row in enumerate(future.to_numpy()):
-            known = [np.ones(n), *(z[:, -lag] for lag in lags), *(np.full(n, x) for x in row)]
+        prices = future.to_numpy().T + error + np.zeros((n, 1))
+        for t in range(len(future)):
+            known = [np.ones(n), *(z[:, -lag] for lag in lags), prices[:, t]]
             now = (weights * np.column_stack(known)).sum(axis=1) + noise[:, t]
             z = np.column_stack([z, now])
         ends.append(scale * z[:, -len(first) :])
@@ -103,6 +107,71 @@ def test_a_difference_is_that_of_paths_of_the_same_noise_and_weights(linear, fut
     np.testing.assert_allclose(total.std, drawn.sum(axis=1).std(), rtol=0.02)
     # a fifth of the width of either, whose noise is gone
     assert (change.std < 0.5 * both["base"].std).all()
+
+
+COV = 0.09 * 0.8 ** np.abs(np.subtract.outer(range(H), range(H)))
+ERRORS = {"shared": (1.0, 1.0), "of one": (1.0, 0.0), "of each": (2.0, 1.0)}
+
+
+def drawn_errors(sizes, n=40_000):
+    """Errors (n, h) of covariances of these sizes: one for both if they are the same."""
+    drawn = np.random.default_rng(2).multivariate_normal(np.zeros(H), COV, (2, n))
+    return sizes[0] * drawn[0], sizes[1] * drawn[int(sizes[0] != sizes[1])]
+
+
+def uncertain(sizes):
+    return {name: size**2 * COV for name, size in zip(("plan", "base"), sizes, strict=True) if size}
+
+
+@pytest.mark.parametrize("sizes", ERRORS.values(), ids=ERRORS)
+def test_scenarios_of_uncertain_regressors_share_errors_of_the_same_covariance(
+    linear, futures, sizes
+):
+    both = linear.scenarios({name: futures[name] for name in ("base", "plan")}, H, uncertain(sizes))
+    change = both["plan"] - both["base"]
+    drawn = drawn_differences(linear, futures["plan"], futures["base"], drawn_errors(sizes))
+    np.testing.assert_allclose(change.mean, drawn.mean(axis=0), rtol=0.01)
+    np.testing.assert_allclose(change.cov, np.cov(drawn.T), rtol=0.07)
+    alone = linear.forecast(H, futures["plan"], sizes[0] ** 2 * COV)
+    np.testing.assert_array_equal(both["plan"].cov, alone.cov)
+
+
+def test_one_std_of_two_regressors_is_of_all_scenarios_and_clear(data, futures):
+    y, exog = data
+    both = exog.assign(wind=np.random.default_rng(5).normal(size=len(exog)))
+    model = Forecaster(LinearRegressor(), lags=1).fit(y, both[:N])
+    base = both[N:]
+    plan, std = base.assign(price=5.0), base.assign(price=0.0, wind=0.5)
+    cov = np.diag(std.to_numpy().ravel() ** 2)
+    pairs = {"exog_std": std}, {"exog_cov": {"base": cov, "plan": cov}}
+    changes = [model.scenarios({"base": base, "plan": plan}, H, **one) for one in pairs]
+    first, second = (one["plan"] - one["base"] for one in changes)
+    np.testing.assert_array_equal(first.cov, second.cov)
+    known = model.scenarios({"base": base, "plan": plan}, H)
+    np.testing.assert_allclose(first.std, (known["plan"] - known["base"]).std, rtol=0.01)
+    price_too = cov + np.kron(np.eye(H), np.diag([0.04, 0.0]))
+    other = model.scenarios({"base": base, "plan": plan}, H, {"base": cov, "plan": price_too})
+    assert ((other["plan"] - other["base"]).std[1:] > 1.2 * first.std[1:]).all()
+    wide = np.kron(np.eye(H), [[0.04, 0.0], [0.0, 0.04]])
+    tied = np.kron(np.eye(H), [[0.04, 0.02], [0.02, 0.04]])
+    with pytest.raises(ArgumentError) as error:
+        model.scenarios({"base": base, "plan": plan}, H, {"base": wide, "plan": tied})
+    assert error.value.argument == "exog_cov"
+
+
+@pytest.mark.parametrize(
+    ("given", "argument"),
+    [
+        ({"exog_cov": {"other": COV}}, "exog_cov"),
+        ({"exog_std": {1: COV}}, "exog_std"),
+        ({"exog_cov": {"plan": COV[1:]}}, "exog_cov['plan']"),
+        ({"exog_cov": COV[1:]}, "exog_cov"),
+    ],
+)
+def test_wrong_uncertainties_are_named(linear, futures, given, argument):
+    with pytest.raises(InvalidArgument) as error:
+        linear.scenarios(futures, H, **given)
+    assert error.value.argument == argument
 
 
 def test_a_difference_of_a_nonlinear_model_is_that_of_paths_of_the_same_functions():
@@ -293,12 +362,55 @@ def test_the_picture_has_one_legend_of_all(linear, futures, data):
     assert [name for name in labels if name in scenarios] == list(scenarios)
 
 
-def test_what_has_no_scenarios_says_what_to_do(linear, data, futures):
+@pytest.fixture(scope="module")
+def both_models(data):
     y, exog = data
-    both = Combination([Forecaster(LinearRegressor(), lags=1)]).fit(y, exog[:N])
+    members = [Forecaster(LinearRegressor(), lags=lags) for lags in (1, 3)]
+    return Combination(members, weights=[3.0, 1.0]).fit(y, exog[:N])
+
+
+@pytest.mark.parametrize("sizes", [(0.0, 0.0), (1.0, 1.0), (2.0, 1.0)])
+def test_the_difference_of_averages_is_the_average_of_differences(both_models, futures, sizes):
+    """Each normal: of means and stds; and by the quantiles of the members' paths."""
+    two = {name: futures[name] for name in ("base", "plan", "late")}
+    made = both_models.scenarios(two, H, uncertain(sizes))
+    each = [one.scenarios(two, H, uncertain(sizes)) for one in both_models.forecasters_]
+    change, parts = made["plan"] - made["base"], [one["plan"] - one["base"] for one in each]
+    for name in ("mean", "std"):
+        expected = 0.75 * getattr(parts[0], name) + 0.25 * getattr(parts[1], name)
+        np.testing.assert_allclose(getattr(change, name), expected)
+    cov = uncertain(sizes).get("plan")
+    alone = both_models.forecast(H, two["plan"], cov)
+    np.testing.assert_allclose(made["plan"].cov, alone.cov)
+    np.testing.assert_allclose(change.mean, made["plan"].mean - made["base"].mean)
+    stds = [one.aggregate("sum").std.item() for one in (*parts, change)]
+    assert min(stds[:2]) < stds[2] < max(stds[:2])
+    if not any(sizes):
+        late = made["late"] - made["base"]
+        assert (late.std[:3] == 0.0).all()
+        assert (late[:3].interval(0.9) == 0.0).all(axis=None)
+    back = pickle.loads(pickle.dumps(made))
+    np.testing.assert_allclose((back["base"] - back["plan"]).cov, change.cov, rtol=1e-9, atol=1e-12)
+    twice = made.difference("plan", "base", {"plan": 2.0, "base": 2.0})
+    np.testing.assert_allclose(twice.std, 2.0 * change.std)
+
+
+def test_weights_by_width_have_the_difference_of_the_means(data, futures):
+    y, exog = data
+    members = [Forecaster(LinearRegressor(), lags=1), Forecaster(LinearRegressor(), lags=3)]
+    model = Combination(members, weights="inverse_width", widest=5.0).fit(y, exog[:N])
+    made = model.scenarios(futures, H, propagation="mixture")
+    alone = model.forecast(H, futures["plan"], propagation="mixture")
+    np.testing.assert_allclose(made["plan"].cov, alone.cov)
+    change = made["plan"] - made["base"]
+    np.testing.assert_allclose(change.mean, made["plan"].mean - made["base"].mean)
+    np.testing.assert_allclose(change.interval(0.9).mean(axis=1), change.mean, atol=0.02)
+
+
+def test_a_member_without_scenarios_is_named(data, futures):
+    y, exog = data
+    both = Combination([baselines.SARIMAX(order=(1, 0, 0))]).fit(y, exog[:N])
     with pytest.raises(InvalidArgument) as error:
         both.scenarios(futures, H)
-    assert error.value.argument == "scenarios"
-    with pytest.raises(InvalidArgument) as error:
-        linear.scenarios(futures, H, exog_cov=np.eye(H))
-    assert error.value.argument == "exog_cov"
+    assert error.value.argument == "forecasters"
+    assert isinstance(error.value, TypeError)

@@ -44,7 +44,7 @@ def test_other_lags_are_an_error(lags):
 def test_lags_of_ones_own_are_one_plain_specification():
     (one,), rules, _ = resolve(arguments(lags=3), history())
     plain = ((1, 2, 3), (), (12,), None, "zero", (), None, "process", "as given", 0.0, (), 0)
-    plain += ((), "inputs", 1.0, (), 0.0)
+    plain += ((), "inputs", 1.0, (), 0.0, False)
     names = (field.name for field in dataclasses.fields(one) if field.name != "regressor")
     assert tuple(getattr(one, name) for name in names) == plain
     assert (rules.averaging.by_width, rules.averaging.widest) == (False, None)

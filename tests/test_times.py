@@ -24,6 +24,15 @@ MILLISECONDS = pd.DatetimeIndex(
 )
 
 
+def test_a_saturday_night_of_opening_hours_has_as_many_steps_as_are_asked_for():
+    nights = pd.offsets.CustomBusinessHour(start="22:00", end="06:00")
+    all_hours = pd.date_range("2024-01-22", periods=80, freq=nights)
+    for n in range(30, 45):  # the night of Friday, January 26, and after it
+        index = pd.DatetimeIndex(all_hours[:n], freq=nights)
+        assert future_index(index, 10).equals(all_hours[n : n + 10])
+        assert extended_index(index, 10).equals(all_hours[: n + 10])
+
+
 @pytest.fixture
 def grids(monkeypatch):
     """Lengths of all grids of dates that were built."""

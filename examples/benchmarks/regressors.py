@@ -3,12 +3,14 @@
     pip install skforecast lightgbm
     python examples/benchmarks/regressors.py             # ten minutes of one core
     python examples/benchmarks/regressors.py --series "bikes, days" --origins 2
+    python examples/benchmarks/regressors.py --hired FOLDER
 
 Made series have a known truth; the demand for electricity of Victoria with its temperature is read
-from ../shared/data, and left out without it. All methods have the same origins, values before them
-and regressors after them. Rivals are told the season: ARIMA as waves or weekdays among its
-regressors, LightGBM as parts of the date among its inputs. One ARIMA is told the shape of the
-effects, too: bends, delays, the logarithm, and which regressors do nothing.
+from ../shared/data, and bikes that were hired, with the weather, from the folder of day.csv and
+hour.csv (UCI, Bike Sharing, 275); they are left out without these. All methods have the same
+origins, values before them and regressors after them. Rivals are told the season: ARIMA as waves or
+weekdays among its regressors, LightGBM as parts of the date among its inputs. One ARIMA is told the
+shape of the effects, too: bends, delays, the logarithm, and which regressors do nothing.
 """
 
 import argparse
@@ -28,6 +30,7 @@ LEVELS = np.round([0.025, *np.arange(1, 20) / 20, 0.975], 3)
 DEMAND = (
     Path(__file__).resolve().parents[3] / "shared" / "data" / "vic_electricity_halfhourly.csv.gz"
 )
+HIRED: list[Path] = []  # the folder of the hired bikes, if it was given
 ORDERS = ((1, 0, 0), (2, 0, 0), (1, 0, 1), (0, 1, 1), (1, 1, 1))
 
 Array = np.ndarray
@@ -124,6 +127,22 @@ def demand(freq: str) -> Case:
     return Case(y[some], exog[some], known, steps, origins, told[some])
 
 
+def hired(freq: str) -> Case:
+    """Hired in Washington: hours without any are not in the file, and have the weather before."""
+    table = pd.read_csv(HIRED[0] / ("day.csv" if freq == "D" else "hour.csv"))
+    table.index = pd.to_datetime(table["dteday"])
+    if freq == "h":
+        table.index += pd.to_timedelta(table["hr"], unit="h")
+    table = table.asfreq(freq)
+    columns = ["temp", "hum", "windspeed", "weathersit", "holiday", "workingday"]
+    exog = table[columns].ffill().astype(float)
+    told = exog.assign(hot=(exog["temp"] - 0.6).clip(lower=0), rain=1.0 * (exog["weathersit"] > 2))
+    y = table["cnt"].fillna(0.0)
+    if freq == "D":
+        return Case(y[:716], exog[:716], 380, 14, 6, told[:716])
+    return Case(y[:9000], exog[:9000], 1008, 48, 4, told[:9000])
+
+
 SERIES: dict[str, Callable[[], Case]] = {
     "bikes, days": lambda: bikes(np.random.default_rng(1)),
     "shop, days": lambda: shop(np.random.default_rng(2)),
@@ -131,6 +150,8 @@ SERIES: dict[str, Callable[[], Case]] = {
     "ten useless regressors, days": lambda: useless(np.random.default_rng(4)),
     "demand with temperature, days": lambda: demand("D"),
     "demand with temperature, hours": lambda: demand("h"),
+    "hired bikes, days": lambda: hired("D"),
+    "hired bikes, hours": lambda: hired("h"),
 }
 
 
@@ -266,7 +287,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--series", nargs="+", default=list(SERIES), choices=list(SERIES))
     parser.add_argument("--origins", type=int, help="fewer than those of each series")
+    parser.add_argument("--hired", type=Path, help="folder of day.csv and hour.csv, hired bikes")
     options = parser.parse_args()
+    HIRED.extend([options.hired] * (options.hired is not None))
     warnings.simplefilter("ignore")
     print(f"| series | {' | '.join(METHODS)} |")
     print("|---" * (1 + len(METHODS)) + "|")
@@ -274,6 +297,9 @@ def main() -> None:
     for name in options.series:
         if name.startswith("demand") and not DEMAND.exists():
             print(f"| {name} | left out: no {DEMAND.name} in ../shared/data |")
+            continue
+        if name.startswith("hired") and not HIRED:
+            print(f"| {name} | left out: no --hired |")
             continue
         table = run(name, options.origins)
         digits = int(np.clip(2 - np.floor(np.log10(table["CRPS"].min())), 0, 3))

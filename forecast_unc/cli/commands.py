@@ -29,7 +29,6 @@ from forecast_unc.cli.messages import error_text, failure_text, note_text, notes
 from forecast_unc.cli.sources import STANDARD
 from forecast_unc.distributions import page
 from forecast_unc.distributions.export import nixtla_columns
-from forecast_unc.distributions.scenarios import Scenarios
 from forecast_unc.evaluation import backtest as backtests
 from forecast_unc.evaluation.folds import percent
 from forecast_unc.evaluation.grouping import check_part
@@ -186,10 +185,7 @@ def forecast(options: Any) -> int:
         return _forecast_panel(options)
     model, y, exog = _read(options)
     of.check_exog(options)
-    futures = {
-        name: reading.read_ahead(options, y.index, option, path)
-        for name, (option, path) in of.future_files(options).items()
-    }
+    futures, stds = _futures(options, y)
     freq, counts = None if options.sum == "all" else options.sum, None
     if options.sum is not None:
         try:
@@ -219,13 +215,15 @@ def forecast(options: Any) -> int:
             say(note_text(note, loaded))
     draw: Callable[..., Any]
     if options.scenario:
-        scenarios = _scenarios(model, futures, options)
+        way = options.propagation
+        scenarios = model.scenarios(futures, options.steps, exog_std=stds, propagation=way)
         each, draw = dict(scenarios.items()), scenarios.plot
         first, *others = scenarios.names
         each |= {f"{name} - {first}": scenarios.difference(name, first) for name in others}
     else:
         future = next(iter(futures.values()), None)
-        ahead = model.forecast(options.steps, future, propagation=options.propagation)
+        std: Any = {"exog_std": next(iter(stds.values()))} if stds else {}
+        ahead = model.forecast(options.steps, future, propagation=options.propagation, **std)
         each, draw = {"": ahead}, ahead.plot
     tables, widths = [], []
     for name in each if not options.scenario else futures:
@@ -267,14 +265,21 @@ def forecast(options: Any) -> int:
     return _DONE
 
 
-def _scenarios(
-    model: Forecaster | Combination, futures: dict[str, pd.DataFrame], options: Any
-) -> Scenarios:
-    """The forecasts under the futures of some files."""
-    if not isinstance(model, Forecaster):
-        must, got = "be left out for a combination of models", " ".join(options.scenario)
-        raise refusal("--scenario", must, got, "Load a model by --model.")
-    return model.scenarios(futures, options.steps, propagation=options.propagation)
+def _futures(
+    options: Any, y: pd.Series[float]
+) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame]]:
+    """The regressors ahead, and their stds where there are some, by scenario."""
+    columns, futures, stds = of.columns_of_stds(options), {}, {}
+    absent = dict(columns)
+    for name, (option, path) in of.future_files(options).items():
+        futures[name], std = reading.read_ahead(options, y.index, option, path, columns)
+        if len(std.columns):
+            stds[name] = std.reindex(columns=futures[name].columns, fill_value=0.0)
+        absent = {one: column for one, column in absent.items() if one not in std}
+    for column in absent.values():
+        must = "name a column of a file with the regressors ahead"
+        raise refusal("--exog-std", must, repr(column), "Write the stds there.")
+    return futures, stds
 
 
 def _columns(answer: Forecast, options: Any) -> pd.DataFrame:
@@ -319,9 +324,9 @@ def backtest(options: Any) -> int:
     model, code = of.make_forecaster(options), _DONE
     if options.id is None:
         y, exog = reading.read_series(options)
-        if options.coverage_by is not None and len(y) > 1:
-            first = {"origin": y.index[:1], "time": y.index[1:2], "step": 1}
-            check_part(options.coverage_by, pd.DataFrame(first))
+        first = {"origin": y.index[:1], "time": y.index[1:2], "step": 1}
+        for by in options.coverage_by if len(y) > 1 else ():
+            check_part(by, pd.DataFrame(first))
         result = backtests.backtest(model, y, options.steps, exog=exog, **asked)
     else:
         panel = reading.read_panel(options)
@@ -333,7 +338,8 @@ def backtest(options: Any) -> int:
     lines = [scores.round(4).to_string(), f"\n{verdict(result)}", below]
     lines += [_NAIVE] if "naive_propagation" in names else []
     lines += [_NO_UNIT] if result.frame["scale"].isna().any() else []
-    lines += [] if options.coverage_by is None else _coverage(result, options.coverage_by)
+    for by in dict.fromkeys(options.coverage_by):
+        lines += _coverage(result, by)
     print(*lines, sep="\n", file=sys.stderr if options.output == STANDARD else sys.stdout)
     if options.output is not None:
         reading.write_table(result.frame, options.output)

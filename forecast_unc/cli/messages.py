@@ -53,6 +53,7 @@ _ADVICE = {
     "repeated": "if a meter failed, leave their fields empty",
     "shares": "pass --upper 1, too; --lower=-inf for no bound",
     "shift": "--outliers keep keeps them",
+    "week": "--period {} is that of the week",
 }
 
 

@@ -44,6 +44,8 @@ def numbers(table: Table, option: str, column: pd.Series[Any]) -> Array:
     missing_numbers = pd.to_numeric(pd.Series(missing, dtype=object), errors="coerce").dropna()
     gone = column.isna() | text.isin(missing) | values.isin(missing_numbers.astype(float))
     wrong = values.isna() & ~gone
+    if option == "--exog" and len(text[~gone]) and text[~gone].isin(["True", "False"]).all():
+        return np.where(gone, np.nan, text == "True")
     if wrong.any() or is_bool_dtype(column.dtype):
         raise _error(_Cells(table, option, column, text, wrong, text[~gone]))
     given: Array = values.to_numpy(dtype=np.float64, na_value=np.nan)

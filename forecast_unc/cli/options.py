@@ -383,6 +383,14 @@ FORECAST = [
             multiple=True,
         ),
         Option(
+            "--exog-std",
+            "REGRESSOR=COLUMN",
+            "column of the files of --exog-future or --scenario with the std of a regressor's "
+            "error; in a file without it the regressor is known; scenarios of the same stds have "
+            "one error",
+            multiple=True,
+        ),
+        Option(
             "--sum",
             "FREQ",
             "forecast sums of steps instead, by year (YS), quarter (QS), month (MS), week (W, "
@@ -461,6 +469,7 @@ BACKTEST = [
             "GROUPS",
             f"print what the intervals held by {', '.join(WORDS)} (thirds of the forecasts), step, "
             "or a column of --exog or --id",
+            multiple=True,
         ),
     ),
     *_under(
@@ -538,7 +547,7 @@ def check_forecast(options: Any) -> None:
             if abs(p - 0.5) < 0.005:
                 remedy = "The mean is beside it."
                 raise refusal("--quantile", "be .005 from 0.5 or more with --id", f"{p:g}", remedy)
-        one = ["scenario", "prob_above", "plot", "summary", "save", "load"]
+        one = ["scenario", "exog_std", "prob_above", "plot", "summary", "save", "load"]
         _check_without(options, "--id", one, "It is for a single series")
         if options.sum not in (None, "all"):
             remedy = "all sums the steps of each series; other sums are for a single series."
@@ -574,6 +583,19 @@ def scenario_files(options: Any) -> dict[str, Path]:
     return files
 
 
+def columns_of_stds(options: Any) -> dict[str, str]:
+    """The column of stds of each uncertain regressor, or an error."""
+    columns: dict[str, str] = {}
+    for one in options.exog_std:
+        name, _, column = one.partition("=")
+        if name not in options.exog or not column or name in columns:
+            must = f"be REGRESSOR=COLUMN, once for each of --exog, {', '.join(options.exog)}"
+            remedy = "Pass --exog temperature --exog-std temperature=spread."
+            raise refusal("--exog-std", must, repr(one), remedy)
+        columns[name] = column
+    return columns
+
+
 def future_files(options: Any) -> dict[str, tuple[str, Path]]:
     """Option and file of the regressors ahead by scenario, "" if there is one without a name."""
     if options.exog_future is not None:
@@ -592,16 +614,17 @@ def check_exog(options: Any) -> None:
             "of another file."
         )
         raise refusal(absent, f"be given with {given}", "none", remedy)
+    columns_of_stds(options)
 
 
 def check_backtest(options: Any) -> None:
     """Raise for options of ``backtest`` that cannot be met."""
     _check_data(options, "")
     _check_common(options)
-    if options.coverage_by is not None:
-        columns = options.exog if options.id is None else [options.id]
-        remedy = "A column of data is named by --exog, too, and that of --id is one."
-        check_choice("--coverage-by", options.coverage_by, (*WORDS, "step", *columns), remedy)
+    columns = [*options.exog, *filter(None, [options.id])]
+    remedy = "A column of data is named by --exog, too, and that of --id is one."
+    for by in options.coverage_by:
+        check_choice("--coverage-by", by, (*WORDS, "step", *columns), remedy)
 
 
 def _check_data(options: Any, when: str) -> None:

@@ -441,8 +441,13 @@ def _series(options: Any) -> tuple[pd.Series[float], pd.DataFrame | None]:
     return y, None if frame is None else frame.reindex(index)
 
 
-def read_ahead(options: Any, index: pd.Index[Any], option: str, path: Path) -> pd.DataFrame:
-    """The regressors of the steps after a series, from a file that may hold other times too."""
+def read_ahead(
+    options: Any, index: pd.Index[Any], option: str, path: Path, stds: Mapping[str, str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The regressors of the steps after a series, and stds of those whose column it has.
+
+    The file may hold other times, too.
+    """
     table = _Table(option, path, options)
     times, ahead = table.times(), future_index(index, options.steps)
     if isinstance(times, pd.DatetimeIndex) and isinstance(ahead, pd.DatetimeIndex):
@@ -455,7 +460,13 @@ def read_ahead(options: Any, index: pd.Index[Any], option: str, path: Path) -> p
         must = f"have one row for each of the {options.steps} steps after {format_time(index, -1)}"
         remedy = "Write one row for each, with times as in data, or take fewer --steps."
         raise refusal(option, must, got, remedy)
-    return pd.DataFrame(table.regressors(), index=times).reindex(ahead)
+    exog = pd.DataFrame(table.regressors(), index=times).reindex(ahead)
+    found = {
+        name: table.numbers("--exog-std", column)
+        for name, column in stds.items()
+        if column in table.frame
+    }
+    return exog, pd.DataFrame(found, index=times).reindex(ahead)
 
 
 def read_panel(options: Any) -> pd.DataFrame:

@@ -3,24 +3,69 @@
 from __future__ import annotations
 
 import reprlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
 from forecast_unc._checks import numbers, refusal
 from forecast_unc._typing import Array, Axes
+from forecast_unc.distributions.average import average
 from forecast_unc.distributions.forecast import (
     Forecast,
     forecast_of,
     prediction_of,
     with_difference,
 )
+from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.picture import fan
 from forecast_unc.distributions.prediction import Prediction
 from forecast_unc.distributions.sums import difference
 
 Pair = tuple[int, int]
+
+Apart = Callable[[int, int, Array], Joint]
+"""The joint of the difference of two scenarios, by their places, with factors (2, h) of each."""
+
+
+@dataclass(frozen=True, eq=False)
+class Correlated:
+    """Differences by the correlations (2 h, 2 h) of the scores of two, by their places a < b."""
+
+    joints: Sequence[Joint]
+    correlations: Mapping[Pair, Array]
+
+    def __call__(self, a: int, b: int, factors: Array) -> Joint:
+        """The joint of a difference."""
+        cor = self.correlations[min(a, b), max(a, b)]
+        if a > b:
+            order = np.roll(np.arange(len(cor)), len(cor) // 2)
+            cor = cor[np.ix_(order, order)]
+        return difference(self.joints[a], self.joints[b], cor, factors)
+
+
+@dataclass(frozen=True, eq=False)
+class OfMembers:
+    """Averages of the differences of members; of other weights in two scenarios, by their roots."""
+
+    joints: Sequence[Joint]
+    members: Sequence[Apart]
+    weights: Array  # (s, k, h), of each member in each scenario
+
+    def __call__(self, a: int, b: int, factors: Array) -> Joint:
+        """The joint of a difference."""
+        weights = np.sqrt(self.weights[a] * self.weights[b])
+        some = np.flatnonzero(weights.any(axis=1)).tolist()
+        each = []
+        for place in some:
+            n = int(np.flatnonzero(weights[place])[-1]) + 1
+            each.append(self.members[place](a, b, factors[:, :n]))
+        joint = average(each, weights[some] / weights[some].sum(axis=0))
+        mean = factors[0] * self.joints[a].mean - factors[1] * self.joints[b].mean
+        shift, q = mean - joint.mean, joint.q
+        carried = joint.carried(np.eye(len(mean)), shift)
+        return replace(joint, q=q.affine(1.0, shift), mean=mean, **carried)
 
 
 class Scenarios(Mapping[str, Forecast]):
@@ -46,15 +91,12 @@ class Scenarios(Mapping[str, Forecast]):
     [[-17.0, -13.0]]
     """
 
-    __slots__ = ("_correlations", "_forecasts")
+    __slots__ = ("_apart", "_forecasts")
 
-    def __init__(
-        self, forecasts: Mapping[str, Forecast], correlations: Mapping[Pair, Array]
-    ) -> None:
+    def __init__(self, forecasts: Mapping[str, Forecast], apart: Apart) -> None:
         made = {name: with_difference(one, self._minus) for name, one in forecasts.items()}
         self._forecasts = made
-        # (2 h, 2 h) of the scores of two, by their places a < b
-        self._correlations = dict(correlations)
+        self._apart = apart
 
     def __getitem__(self, name: str) -> Forecast:
         return self._forecasts[name]
@@ -73,6 +115,11 @@ class Scenarios(Mapping[str, Forecast]):
     def names(self) -> tuple[str, ...]:
         """Names of the scenarios, in their order."""
         return tuple(self._forecasts)
+
+    @property
+    def apart(self) -> Apart:
+        """What makes the joint of a difference."""
+        return self._apart
 
     def difference(
         self, first: str, second: str, values: Mapping[str, pd.Series[float] | float] | None = None
@@ -110,13 +157,8 @@ class Scenarios(Mapping[str, Forecast]):
             must = "be another scenario than the first"
             raise refusal("second", must, repr(second), "Name two.")
         a, b = (self.names.index(name) for name in (first, second))
-        cor = self._correlations[min(a, b), max(a, b)]
-        if a > b:
-            order = np.roll(np.arange(len(cor)), len(cor) // 2)
-            cor = cor[np.ix_(order, order)]
         one, other = (prediction_of(self[name]) for name in (first, second))
-        factors = self._factors(values or {})
-        joint = difference(one.joint, other.joint, cor, factors[[a, b]])
+        joint = self._apart(a, b, self._factors(values or {})[[a, b]])
         what = f"difference of {first} and {second}"
         notes = tuple(dict.fromkeys(one.notes + other.notes))
         made = Prediction(joint, one.name, one.propagation, aggregated=what, notes=notes)

@@ -76,6 +76,8 @@ class Backtest:
         the reason, ``error``.
     request : Request, optional
         Of one series, what was asked, and of which data: what `report` needs to forecast anew.
+    regressors : DataFrame, optional
+        Of a panel, its regressors at the times of the rows of `frame`.
     """
 
     frame: pd.DataFrame
@@ -85,6 +87,7 @@ class Backtest:
     id_col: str | None = None
     failures: pd.DataFrame = field(default_factory=lambda: pd.DataFrame({"error": []}))
     request: folds.Request | None = None
+    regressors: pd.DataFrame | None = None
 
     def __repr__(self) -> str:
         models, n = self.frame["model"].unique(), self.frame["origin"].nunique()

@@ -133,7 +133,9 @@ def _label(backtest: Results, by: Grouping) -> Any:
             remedy = "It is given the times of all rows, such as lambda times: times.hour // 6."
             raise refusal("by", f"return a label for each of {len(frame)} rows", got, remedy)
         return pd.Categorical(labels)
-    exog = None if backtest.request is None else backtest.request.plan.exog
+    exog = backtest.regressors
+    if backtest.request is not None and backtest.request.plan.exog is not None:
+        exog = backtest.request.plan.exog.reindex(pd.Index(frame["time"]))
     columns, named = [*frame, *([] if exog is None else exog)], isinstance(by, Hashable)
     if named and by in frame:
         return pd.Categorical(frame[by])
@@ -143,7 +145,7 @@ def _label(backtest: Results, by: Grouping) -> Any:
     if isinstance(by, str) and by == "level":
         return _thirds(frame, [key for key in ("model", backtest.id_col) if key is not None])
     if exog is not None and named and by in exog:
-        return pd.Categorical(exog[by].reindex(pd.Index(frame["time"])))
+        return pd.Categorical(exog[by])
     must = f"be {', '.join(map(repr, WORDS))}, a column, a function of times, or several"
     kind = ValueError if isinstance(by, str) else TypeError
     raise refusal("by", must, repr(by), f"Columns are {', '.join(map(str, columns))}.", kind)

@@ -39,6 +39,10 @@ class Results(Protocol):
     def request(self) -> Any:
         """What was asked, and of which data, or None."""
 
+    @property
+    def regressors(self) -> pd.DataFrame | None:
+        """Of a panel the regressors at the times of the rows of the frame, or None."""
+
     def scores(self, by: str | Sequence[str] = "model") -> pd.DataFrame:
         """Scores by model, step or origin."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import partial
 from os import PathLike
-from typing import Any, Literal, NoReturn, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,10 @@ from forecast_unc._notes import Note
 from forecast_unc._typing import Array, Positions
 from forecast_unc.distributions.forecast import Forecast, forecast_of, prediction_of
 from forecast_unc.distributions.prediction import PastSteps, Prediction
+from forecast_unc.distributions.scenarios import OfMembers, Scenarios
 from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.choose.specification import Averaging
-from forecast_unc.forecasting.forecaster import Forecaster
+from forecast_unc.forecasting.forecaster import Forecaster, Uncertainties, check_scenarios
 from forecast_unc.forecasting.horizon.types import Propagation
 from forecast_unc.forecasting.past import Scored
 from forecast_unc.forecasting.pool.backcast import AskPast
@@ -185,14 +186,95 @@ class Combination(Scored):
         )
         return forecast_of(max(times, key=len), averaged.prediction)
 
-    def scenarios(self, exog: Any, steps: int, **options: Any) -> NoReturn:
-        """Refuse: what members have in common across scenarios is not known.
+    def scenarios(
+        self,
+        exog: Mapping[str, pd.DataFrame],
+        steps: int,
+        exog_cov: Uncertainties = None,
+        *,
+        exog_std: Uncertainties = None,
+        propagation: Propagation = "auto",
+        **options: Any,
+    ) -> Scenarios:
+        """Joint forecasts of the next values under different futures of the regressors.
 
-        Whatever `exog`, `steps` and `options` are, ask a member or a `Forecaster()`.
+        Each is that of `forecast`. A difference is the average of the members' differences, with
+        the weights of `forecast`, or where these differ from one scenario to the other, the root of
+        their product. What a member leaves unknown is shared as in `Forecaster.scenarios`.
+
+        Parameters
+        ----------
+        exog, steps, exog_cov, exog_std
+            As in `Forecaster.scenarios`.
+        propagation, **options
+            As in `forecast`.
+
+        Returns
+        -------
+        Scenarios
+
+        Raises
+        ------
+        TypeError
+            If a member is a baseline, or another model without scenarios.
         """
-        remedy = "Ask a member, model.forecasters_[0].scenarios(exog, steps), or a Forecaster(), "
-        remedy += "which averages models of its own."
-        raise refusal("scenarios", "be of a Forecaster", "a Combination", remedy, TypeError)
+        check_is_fitted(self, "forecasters_")
+        for member in self.forecasters_:
+            if not isinstance(member, Forecaster | Combination):
+                must, got = "be Forecasters, or Combinations of them", type(member).__name__
+                remedy = "What another model leaves unknown is in no two scenarios the same."
+                raise refusal("forecasters", f"{must}, for scenarios", got, remedy, TypeError)
+        steps = check_steps(steps)
+        check_scenarios(exog, self.history_, steps, exog_std, exog_cov)
+        if propagation != "auto":
+            options["propagation"] = propagation
+        if "random_state" in options:
+            options["random_state"] = one_seed(options["random_state"])
+        given = {
+            name: _given(exog=frame, exog_std=_of(exog_std, name), exog_cov=_of(exog_cov, name))
+            for name, frame in exog.items()
+        }
+        made: dict[tuple[int, bool, int], Scenarios] = {}
+
+        def asks(name: str, **options: Any) -> list[Ask]:
+            def ask(number: int, first: int) -> Prediction:
+                key = number, bool(options), first
+                if key not in made:
+                    cut = {name: _first_steps(one, first, steps) for name, one in given.items()}
+                    by_name = {
+                        word: {name: one[word] for name, one in cut.items() if word in one}
+                        for word in ("exog", "exog_std", "exog_cov")
+                    }
+                    made[key] = self.forecasters_[number].scenarios(
+                        steps=first, **by_name, **options
+                    )
+                one = prediction_of(made[key][name])
+                return replace(one, model=one.model or repr(self.forecasters_[number]))
+
+            return [partial(ask, number) for number in range(len(self.forecasters_))]
+
+        averaged = [
+            average(
+                self._averaging,
+                asks(name, **options),
+                self.weights_,
+                steps,
+                references=[] if not options or propagation == "exact" else asks(name),
+                can_look_ahead=False,
+            )
+            for name in exog
+        ]
+        longest = dict[int, Scenarios]()  # of each member that was asked
+        for number, is_asked, first in sorted(made):
+            if is_asked == bool(options):
+                longest[number] = made[number, is_asked, first]
+        numbers_asked, members = list(longest), list(longest.values())
+        weights = np.array([one.used[numbers_asked] for one in averaged])
+        index = max((one[name].index for one in members for name in exog), key=len)
+        joints = [one.prediction.joint for one in averaged]
+        forecasts = [forecast_of(index, one.prediction) for one in averaged]
+        apart = OfMembers(joints, [one.apart for one in members], weights)
+        return Scenarios(dict(zip(exog, forecasts, strict=True)), apart)
 
     @property
     def history_(self) -> History:
@@ -358,6 +440,11 @@ def load_model(path: str | PathLike[str]) -> Forecaster | Combination:
 def _open_of(member: Any) -> Hashable | None:
     """The regressor that tells a member closed times, or None."""
     return member.open if isinstance(member, Forecaster | Combination) else None
+
+
+def _of(uncertainties: Uncertainties, name: str) -> Any:
+    """That of a scenario."""
+    return uncertainties.get(name) if isinstance(uncertainties, Mapping) else uncertainties
 
 
 def _given(**inputs: Any) -> dict[str, Any]:

@@ -6,12 +6,13 @@ import copy
 import warnings
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from pandas.tseries.offsets import CustomBusinessDay, CustomBusinessHour
+from pandas.tseries.offsets import BDay, CustomBusinessDay, CustomBusinessHour, Tick
 from scipy.special import ndtri
 from sklearn.base import clone
 from sklearn.utils.validation import check_is_fitted
@@ -21,9 +22,9 @@ from forecast_unc._checks import RandomState, refusal
 from forecast_unc._notes import Note
 from forecast_unc._text import counted
 from forecast_unc._typing import Array, Positions
-from forecast_unc.distributions.forecast import Forecast, forecast_of
+from forecast_unc.distributions.forecast import Forecast, forecast_of, prediction_of
 from forecast_unc.distributions.prediction import PastSteps, Prediction
-from forecast_unc.distributions.scenarios import Scenarios
+from forecast_unc.distributions.scenarios import Correlated, Scenarios
 from forecast_unc.errors import InvalidArgument
 from forecast_unc.forecasting import saving
 from forecast_unc.forecasting.choose import choice
@@ -40,12 +41,17 @@ from forecast_unc.forecasting.past import Scored
 from forecast_unc.forecasting.pool.backcast import AskPast
 from forecast_unc.forecasting.pool.pool import Ensemble, Refusal
 from forecast_unc.series.calendar import seasonal_periods
+from forecast_unc.series.exog import shares_errors
 from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.times import DAYS, ClosedDaysWarning, closed_days
 from forecast_unc.series.values import check_is_series, check_two
 
 _NAMED = 3  # outliers that `choices_` names, and runs
 _MOST_KEPT = 100_000  # values past which a series that is updated grows no more: 11 years of hours
+
+
+Uncertainties = pd.DataFrame | Array | Mapping[str, pd.DataFrame | Array] | None
+"""Stds or a covariance of regressors, for all scenarios or by the name of each."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -360,18 +366,19 @@ class Forecaster(Scored, Arguments):
         self,
         exog: Mapping[str, pd.DataFrame],
         steps: int,
+        exog_cov: Uncertainties = None,
         *,
-        exog_cov: None = None,
+        exog_std: Uncertainties = None,
         propagation: Propagation = "auto",
         random_state: RandomState = None,
     ) -> Scenarios:
         r"""Joint forecasts of the next values under different futures of the regressors.
 
-        Each is what `forecast` returns for its regressors, which are taken as known. What is
-        unknown is one and the same in all: the noise of each step, the values before the first
-        one, the learned function and the effects of the regressors. With the innovations w of the
-        steps :math:`m + L w` of a future, of covariance :math:`L L'`, two futures a and b of a
-        model have
+        Each is what `forecast` returns for its regressors. What is unknown is one and the same in
+        all: the noise of each step, the values before the first one, the learned function and the
+        effects of the regressors; and the errors of uncertain regressors, as of a weather forecast,
+        where two scenarios have the same covariance of them. With the innovations w of the steps
+        :math:`m + L w` of a future, of covariance :math:`L L'`, two futures a and b of a model have
 
         .. math:: \mathrm{Cov}[y^a, y^b] = L_a \mathrm{Cor}[w^a, w^b] L_b',
 
@@ -384,9 +391,11 @@ class Forecaster(Scored, Arguments):
             Regressors at the forecast times by the name of the scenario, one or more.
         steps : int
             Steps ahead, from 1.
-        exog_cov : None
-            Refused: regressors are taken as known. Errors that all scenarios have alike, as of a
-            weather forecast, change no difference of linear effects.
+        exog_cov, exog_std : DataFrame, ndarray or mapping of str to them, optional
+            Uncertainty of the regressors, as for `forecast`: one for all scenarios, or by the name
+            of the scenario, whose regressors are known where it is left out. A regressor of the
+            same covariance over the steps in two scenarios has the same error in both, which leaves
+            the difference of linear effects; one of another covariance has an error of its own.
         propagation, random_state
             As for `forecast`; all scenarios have one seed.
 
@@ -409,11 +418,7 @@ class Forecaster(Scored, Arguments):
         ensemble = self._ensemble()
         steps = _checks.check_steps(steps)
         _checks.check_choice("propagation", propagation, PROPAGATIONS)
-        if exog_cov is not None:
-            must, remedy = "be None for scenarios", "For the width of each use `forecast`; errors "
-            remedy += "that all have alike change no difference of linear effects."
-            raise refusal("exog_cov", must, type(exog_cov).__name__, remedy)
-        futures = check_scenarios(exog, self.history_, steps)
+        futures = check_scenarios(exog, self.history_, steps, exog_std, exog_cov)
         local = [ahead.by_clock(ensemble.history) for ahead in futures]
         places, n = local[0][1], len(local[0][0].index)
         seed = self.random_state if random_state is None else random_state
@@ -425,7 +430,8 @@ class Forecaster(Scored, Arguments):
         ]
         both = np.concatenate([places, n + places])
         cors = {pair: cor[np.ix_(both, both)] for pair, cor in cors.items()}
-        return Scenarios(dict(zip(exog, forecasts, strict=True)), cors)
+        apart = Correlated([prediction_of(one).joint for one in forecasts], cors)
+        return Scenarios(dict(zip(exog, forecasts, strict=True)), apart)
 
     def effects(self, coverage: float = 0.9, steps: int | None = None) -> pd.DataFrame:
         """Return how much a value changes with one unit more of each regressor.
@@ -450,8 +456,9 @@ class Forecaster(Scored, Arguments):
             A row for each regressor, and lag of it (``exog_lags``): ``effect``, ``lower`` and
             ``upper`` in units of y for one unit of the regressor, after a transform at the median
             of the last season, or of eight values; NaN where no model has learned it, as it never
-            changed or values were few. With `steps` also ``lasting``, ``lasting_lower`` and
-            ``lasting_upper``, at the level of the forecast, in the row of lag 0.
+            changed where y was observed, or values were few. With `steps` also ``lasting``,
+            ``lasting_lower`` and ``lasting_upper``, at the level of the forecast, in the row of
+            lag 0.
 
         Raises
         ------
@@ -471,7 +478,9 @@ class Forecaster(Scored, Arguments):
                 must, got = f"hold regressors beside open={told.column!r} for effects", "it alone"
             raise refusal("exog", must, got, "Fit with regressors.")
         mean, std = ensemble.effects(len(lags))
-        never = np.tile(np.ptp(self.history_.exog, axis=0) == 0.0, len(lags))
+        known, past = ~np.isnan(self.history_.y), self.history_.exog
+        seen = [past[: len(past) - lag][known[lag:]] for lag in lags]
+        never = np.concatenate([np.ptp(one, axis=0) == 0.0 for one in seen])
         mean[never | ((mean == 0.0) & (std == 0.0))] = np.nan
         reach = -ndtri(0.5 * (1.0 - coverage)) * std
         columns = {"effect": mean, "lower": mean - reach, "upper": mean + reach}
@@ -573,6 +582,7 @@ class Forecaster(Scored, Arguments):
             *(excursions_named(self, history) if self.outliers == "mask" else []),
             *repeats_named(history),
             *closed_days_named(history),
+            *week_named(history, self.seasonal_period_),
             *(upper_named(history) if self.upper is None else []),
             *forgotten_named(history),
         ]
@@ -725,7 +735,13 @@ class Forecaster(Scored, Arguments):
         return self.ensemble_
 
 
-def check_scenarios(exog: Mapping[str, pd.DataFrame], history: History, steps: int) -> list[Ahead]:
+def check_scenarios(
+    exog: Mapping[str, pd.DataFrame],
+    history: History,
+    steps: int,
+    exog_std: Uncertainties = None,
+    exog_cov: Uncertainties = None,
+) -> list[Ahead]:
     """The next steps by scenario, or an error that names the one at fault."""
     remedy = "Pass {'base': exog, 'plan': other}, frames as for `forecast`."
     _checks.check_mapping("exog", exog, "regressors", remedy)
@@ -734,14 +750,30 @@ def check_scenarios(exog: Mapping[str, pd.DataFrame], history: History, steps: i
     if not len(history.given_columns):
         must = "be used of a model fitted with regressors"
         raise refusal("scenarios", must, "one without", "Fit with `exog`.")
-    futures = []
-    for name, frame in exog.items():
-        if not isinstance(name, str):
-            raise refusal("exog", "have names that are text", repr(name), remedy, TypeError)
+    given: dict[str, Any] = {"exog": exog, "exog_std": exog_std, "exog_cov": exog_cov}
+    by_name = {argument: one for argument, one in given.items() if isinstance(one, Mapping)}
+    for argument, one in by_name.items():
+        for name in one:
+            if not isinstance(name, str):
+                raise refusal(argument, "have names that are text", repr(name), remedy, TypeError)
+            if name not in exog:
+                must = f"have names of scenarios, {', '.join(map(repr, exog))}"
+                raise refusal(argument, must, repr(name), "Leave it out, or give its exog.")
+    futures = list[Ahead]()
+    for name in exog:
+        own = {**given, **{argument: one.get(name) for argument, one in by_name.items()}}
         try:
-            futures.append(history.future(steps, frame))
+            futures.append(history.future(steps, **own))
         except InvalidArgument as error:
-            raise error.but(argument=f"exog[{name!r}]") from None
+            if error.argument not in by_name:
+                raise
+            raise error.but(argument=f"{error.argument}[{name!r}]") from None
+    for first, second in combinations(futures, 2):
+        if shares_errors(first.exog_cov, second.exog_cov, first.exog.shape[1]) is None:
+            must = "have one covariance of the regressors whose errors two scenarios share"
+            remedy = "Errors of the same covariance are the same: give them the same covariances "
+            remedy += "with each other, too, or other variances."
+            raise refusal("exog_cov", must, "two", remedy)
     return futures
 
 
@@ -854,8 +886,23 @@ def open_named(history: History) -> list[Note]:
         fact += f", as on every {' and '.join(day for day, is_open in days if not is_open)}"
     elif isinstance(freq, CustomBusinessHour):
         hours: Any = freq
-        fact += f", as always but from {hours.start[0]:%H:%M} to {hours.end[0]:%H:%M}"
+        shifts = zip(hours.start, hours.end, strict=True)
+        named = [f"from {start:%H:%M} to {end:%H:%M}" for start, end in shifts]
+        fact += f", as always but {' and '.join(named)}"
+    elif isinstance(freq, Tick) and pd.Timedelta(freq) < pd.Timedelta(hours=1):
+        fact += ", and missing to the models, whose lags do not step over it"
+        return [Note("open", fact, (), "sums or means by the hour leave closed hours out")]
     return [Note("open", fact)]
+
+
+def week_named(history: History, periods: tuple[int, ...]) -> list[Note]:
+    """A remark on a season of seven steps where some weekdays are left out, if there is one."""
+    is_open_days = isinstance(getattr(history.index, "freq", None), BDay | CustomBusinessDay)
+    week = next(iter(seasonal_periods(history.index)), 7)
+    if not is_open_days or 7 not in periods or week == 7:
+        return []
+    remedy = f"seasonal_period={week} is that of the week"
+    return [Note("week", f"season of 7 steps: a week of open days has {week}", (week,), remedy)]
 
 
 def closed_days_named(history: History) -> list[Note]:

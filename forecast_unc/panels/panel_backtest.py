@@ -132,4 +132,11 @@ def _assembled(outcomes: Sequence[Outcome], panel: Panel, coverage: tuple[float,
     seasons = {one.seasonal_period for one, _ in done}
     season = seasons.pop() if len(seasons) == 1 else None
     failures = pd.DataFrame({id_col: panel.ids[failed], "error": pd.Series(errors, dtype=object)})
-    return Backtest(frame, coverage, joint, season, id_col, failures)
+    requests = [one.request for one, _ in done]
+    known = [
+        request.plan.exog.reindex(pd.Index(one.frame["time"]))
+        for request, (one, _) in zip(requests, done, strict=True)
+        if request is not None and request.plan.exog is not None
+    ]
+    regressors = pd.concat(known, ignore_index=True) if known else None
+    return Backtest(frame, coverage, joint, season, id_col, failures, regressors=regressors)

@@ -350,6 +350,14 @@ def in_profile(periods: tuple[int, ...]) -> int:
     return max((one for one in periods if one <= LONGEST_PROFILE), default=0)
 
 
+def seasons_within(index: pd.Index[Any], periods: tuple[int, ...]) -> Array:
+    """An indicator (n, k) of each step of shorter seasons, which a profile repeats: of days."""
+    longest = in_profile(periods)
+    shorter = [one for one in periods if 1 < one < longest and longest % one == 0]
+    each = [np.eye(one)[season_steps(index, one)] for one in shorter]
+    return np.hstack([np.empty((len(index), 0)), *each])
+
+
 def _open_hours_since(times: pd.DatetimeIndex, freq: Any) -> Array:
     """Opening hours from 2000 to each time, as of weeks without holidays."""
     openings = _openings(freq)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from forecast_unc._checks import LARGEST, check_covariance, refusal
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Flags
 from forecast_unc.series.times import conversion, format_time, index_kind, native_times
 from forecast_unc.series.values import is_real, kind, native
 
@@ -149,6 +150,47 @@ def check_uncertainty(
     h, k = exog.shape
     order = np.add.outer(k * np.arange(h), exog.columns.get_indexer(columns)).ravel()
     return np.ascontiguousarray(cov[np.ix_(order, order)])
+
+
+def shares_errors(one: Array | None, other: Array | None, k: int) -> Flags | None:
+    """Which of k regressors of two futures have one error, (k,): those of the same covariance.
+
+    None where these have other covariances with each other, and it is not known what is shared.
+    """
+    shared = np.zeros(k, dtype=np.bool_)
+    if one is None or other is None:
+        return shared
+    h = len(one) // k
+    both = np.array([one, other]).reshape(2, h, k, h, k)
+    for j in range(k):
+        own = both[:, :, j, :, j]
+        shared[j] = own[0].any() and np.array_equal(own[0], own[1])
+    among = both[:, :, shared][..., shared]
+    return shared if np.array_equal(among[0], among[1]) else None
+
+
+def joint_errors(covs: Sequence[Array | None], h: int, k: int) -> Array | None:
+    """Covariance (s h k, s h k) of the errors of k regressors in s futures; None: all known.
+
+    Two futures have those errors in common of which they have the same covariance; the others are
+    independent given these.
+    """
+    if all(cov is None for cov in covs):
+        return None
+    n, s = h * k, len(covs)
+    joint = np.zeros((s, n, s, n))
+    for a, one in enumerate(covs):
+        for b, other in enumerate(covs[: a + 1]):
+            shared = np.tile(a == b, k) if a == b else shares_errors(one, other, k)
+            if one is None or other is None or shared is None or not shared.any():
+                continue
+            joint[a, :, b] = one
+            if a != b and not np.array_equal(one, other):
+                some = np.tile(shared, h)
+                own = one[np.ix_(some, some)]
+                joint[a, :, b] = one[:, some] @ np.linalg.pinv(own, hermitian=True) @ other[some]
+            joint[b, :, a] = joint[a, :, b].T
+    return joint.reshape(s * n, s * n)
 
 
 def _in_order(name: str, cov: pd.DataFrame, exog: pd.DataFrame) -> pd.DataFrame:

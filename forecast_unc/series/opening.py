@@ -88,11 +88,13 @@ def open_grid(index: pd.Index[Any], opened: Flags) -> pd.Index[Any]:
         days = [
             day for i, day in enumerate(times.WEEKDAYS) if (index[opened].day_of_week == i).any()
         ]
-        first, last = index[opened].hour.min(), index[opened].hour.max()
-        if last - first == 23:  # through midnight, or all day
+        by_day = np.unique(index[opened].hour)
+        if by_day[-1] - by_day[0] == 23:  # through midnight, or all day
             return index
-        ends = {"start": f"{first:02}:00", "end": f"{(last + 1) % 24:02}:00"}
-        words: Any = {"weekmask": " ".join(days), **ends}
+        shifts = np.split(by_day, np.flatnonzero(np.diff(by_day) > 1) + 1)
+        starts = [f"{shift[0]:02}:00" for shift in shifts]
+        ends = [f"{(shift[-1] + 1) % 24:02}:00" for shift in shifts]
+        words: Any = {"weekmask": " ".join(days), "start": starts, "end": ends}
         hours = CustomBusinessHour(**words)
         is_regular = opened[_holds(hours, index)].mean() >= _LEAST_OPEN
         return on_grid_of(index, hours) if is_regular else index
@@ -105,8 +107,11 @@ def _holds(freq: Any, index: pd.DatetimeIndex) -> Flags:
     days = np.asarray(freq.calendar.weekmask)[index.day_of_week]
     if isinstance(freq, CustomBusinessDay):
         return np.asarray(days)
-    start, end = freq.start[0].hour, freq.end[0].hour or 24
-    return np.asarray(days & (index.hour >= start) & (index.hour < end))
+    hours = [
+        (index.hour >= start.hour) & (index.hour < (end.hour or 24))
+        for start, end in zip(freq.start, freq.end, strict=True)
+    ]
+    return np.asarray(days & np.any(hours, axis=0))
 
 
 def on_grid_of(index: pd.Index[Any], freq: Any) -> pd.Index[Any]:

@@ -519,9 +519,10 @@ def extended_index(index: pd.Index, steps: int) -> pd.Index:
 def _dates(index: pd.DatetimeIndex, start: int, periods: int) -> pd.DatetimeIndex:
     """Dates at the frequency of an index from its time at `start`."""
     try:
-        return pd.date_range(
+        times = pd.date_range(
             index[start], periods=periods, freq=index.freq, name=index.name, unit=index.unit
         )
+        return times[:periods]  # from a Saturday night's opening hours pandas makes more
     except (OutOfBoundsDatetime, OutOfBoundsTimedelta, OverflowError) as error:
         steps = periods - len(range(len(index))[start:])
         must = f"stay within the dates that datetime64[{index.unit}] can hold"

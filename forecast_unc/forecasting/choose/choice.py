@@ -50,6 +50,7 @@ from forecast_unc.series.calendar import (
     check_changes,
     check_effects,
     seasonal_periods,
+    seasons_within,
 )
 from forecast_unc.series.clock import steps_a_day
 from forecast_unc.series.exog import check_exog_lags
@@ -330,10 +331,15 @@ def _completed(
             candidate = replace(candidate, calendar=None)
     one = _filled(arguments, candidate, lags, periods)
     regressor, why = one.regressor, candidate.why
+    own = () if candidate.calendar is None else (candidate.calendar,)
+    named = tuple(part if isinstance(part, str) else None for part in one.calendar)  # no holidays
     n_others = history.exog.shape[1] * (1 + arguments.exog_lags)
     n_others += calendar_inputs(history.index[:1], one.calendar, periods).shape[1]
     if arguments.regressor is None and candidate.model == "linear":
         groups = (0,) * len(lags) + (1,) * n_others
+        if named == own == ("profile",):
+            n_within = seasons_within(history.index[:1], periods).shape[1]
+            groups, one = (*groups, *(2,) * n_within), replace(one, within=n_within > 0)
         regressor = LinearRegressor(groups=groups, bias=candidate.bias or "shrunk")
     elif arguments.regressor is None:
         regressor = GPRegressor(
@@ -347,8 +353,6 @@ def _completed(
         getattr(one, name) == getattr(candidate, name)
         for name in ("differences", "transform", "prior_mean")
     )
-    own = () if candidate.calendar is None else (candidate.calendar,)
-    named = tuple(part if isinstance(part, str) else None for part in one.calendar)  # no holidays
     if not as_chosen or named != own:
         why += "; but for what was given"
     if own and own[0] not in named:

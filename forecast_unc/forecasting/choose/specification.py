@@ -59,6 +59,7 @@ class Specification:
     weight: float = 1.0  # its vote in an average
     effects: tuple[str, ...] = ()  # words of the calendar: effects to take out of the levels
     bend: float = 0.0  # log evidence (nats) of a nonlinear function over a line, which chose it
+    within: bool = False  # beside a profile, inputs for the steps of the seasons that it repeats
 
     @property
     def depth(self) -> int:

@@ -4,7 +4,7 @@ import copy
 from typing import Self
 
 import numpy as np
-from scipy.linalg import solve_triangular
+from scipy.linalg.blas import dtpsv
 from scipy.linalg.lapack import dtbtrs
 
 from forecast_unc._typing import Array, Positions
@@ -33,9 +33,9 @@ class FunctionError:
         self._carry[0] = 1.0
         self._damping = np.ones(n_steps)
         self._observed: list[int] = []  # levels
-        self._chol = np.zeros((0, 0))  # L
-        self._loadings = np.zeros((0, depth + n_steps))  # W
-        self._innovations = np.zeros(0)  # e
+        self._chol = np.empty(n_steps * (n_steps + 1) // 2)  # L, the rows after each other
+        self._loadings = np.zeros((n_steps, depth + n_steps))  # W
+        self._innovations = np.empty(n_steps)  # e
 
     def next_step(
         self, x: Array, back: Positions, weights: Array, added: float, learned_from: bool = False
@@ -59,22 +59,26 @@ class FunctionError:
             between = self.covariance[n, :n] * self._damping[n] * self._damping[:n]
             solved, _ = dtbtrs(self._carry[:, :n], between[:, None], uplo="L", diag="U")
             cross[p:] = solved[:, 0]
-        known = np.zeros(len(self._observed))
-        if len(known):
-            known = solve_triangular(self._chol, cross[self._observed], lower=True)
-            cross -= known @ self._loadings[:, : p + n]
+        m = len(self._observed)
+        known, loadings = np.zeros(m), self._loadings[:m]
+        if m:
+            if self._damping[n] > 0.0:
+                packed = self._chol[: m * (m + 1) // 2]
+                known = dtpsv(m, packed, cross[self._observed], trans=1)
+                cross -= known @ loadings[:, : p + n]
+            loadings[:, p + n] = loadings[:, p + n - back] @ weights + known
         steps = back <= n
         np.subtract.at(self._carry, (back[steps], n - back[steps]), weights[steps])
-        self._loadings[:, p + n] = self._loadings[:, p + n - back] @ weights + known
         self.step += 1
-        return float(known @ self._innovations), float(known @ known), cross
+        return float(known @ self._innovations[:m]), float(known @ known), cross
 
     def copy(self) -> Self:
         """Another one with the steps so far."""
         copied = copy.copy(self)
         copied._path = copy.copy(self._path)  # writes after the steps so far alone
         copied._entered, copied._observed = [*self._entered], [*self._observed]
-        for name in ("covariance", "_carry", "_damping", "_loadings"):
+        arrays = ("covariance", "_carry", "_damping", "_chol", "_loadings", "_innovations")
+        for name in arrays:
             setattr(copied, name, getattr(self, name).copy(order="K"))
         return copied
 
@@ -87,11 +91,9 @@ class FunctionError:
         """Condition on an observation of the last level, of covariance (m,) with the last m."""
         last = self.depth + self.step - 1
         m = len(self._observed)
-        std = np.sqrt(var)
-        chol = np.pad(self._chol, (0, 1))
-        chol[m] = np.append(self._loadings[:, last], std)
-        row = np.zeros(self._loadings.shape[1])
-        row[last + 1 - len(cov) : last + 1] = cov / std
-        self._chol, self._loadings = chol, np.vstack([self._loadings, row])
-        self._innovations = np.append(self._innovations, innovation / std)
+        std, first = np.sqrt(var), m * (m + 1) // 2
+        self._chol[first : first + m] = self._loadings[:m, last]
+        self._chol[first + m] = std
+        self._loadings[m, last + 1 - len(cov) : last + 1] = cov / std
+        self._innovations[m] = innovation / std
         self._observed.append(last)

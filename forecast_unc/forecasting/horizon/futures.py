@@ -17,7 +17,11 @@ _JITTER = 1e-12
 
 
 def shared_innovations(
-    model: OneStepModel, past: Past, futures: Sequence[Future], method: Method
+    model: OneStepModel,
+    past: Past,
+    futures: Sequence[Future],
+    method: Method,
+    errors: Array | None = None,
 ) -> Array:
     r"""Correlations (s h, s h) of the innovations :math:`L^{-1} (y - E y)` of s futures' steps.
 
@@ -29,24 +33,30 @@ def shared_innovations(
         \mathrm{Cov}[y^a, y^b] = M_a (s^2 I + K_{ab} + A_{0a} S A_{0b}') M_b' + s_o^2 I, \quad
         K_{ab} = \mathrm{Cov}[f(x^a), f(x^b)],
 
-    in the letters of `LinearRecursion`, s_o the std of the error of an observation.
+    in the letters of `LinearRecursion`, s_o the std of the error of an observation. `errors` are
+    the covariance of the uncertain regressors of all futures that have some, which are in z_0.
     """
     state = state_at_origin(model, past, method._replace(path_consistent=False))
     matched = [matched_from(model, state, future, method) for future in futures]
     p, h = model.maps.depth, len(futures[0].exog)
-    responses, from_start = list[Array](), list[Array]()
+    responses, from_start, from_regressors = list[Array](), list[Array](), list[Array]()
     for one in matched:
         through, carried = passed_on(model.maps, np.array([step.weights for step in one.steps]))
         rows, unit = through + carried, np.eye(h)
-        own = unit - rows[:, p:]
+        own = unit - rows[:, -h:]
         responses.append(solve_triangular(own, unit, lower=True, unit_diagonal=True))
         from_start.append(rows[:, :p])
+        from_regressors.append(rows[:, p:-h])
     scales, every = model.scales(futures[0]), np.ones((len(futures), len(futures)))
     added = model.posterior.covariance(np.vstack([one.inputs for one in matched]))
     added = added + np.kron(every, np.diag(scales.noise_var))
     start = np.vstack(from_start)
     response = block_diag(*responses)
-    cov = response @ (added + start @ state.cov @ start.T) @ response.T
+    added = added + start @ state.cov @ start.T
+    if errors is not None:
+        regressors = block_diag(*from_regressors)
+        added = added + regressors @ errors @ regressors.T
+    cov = response @ added @ response.T
     cov += scales.observation_var * np.kron(every, np.eye(h))
     return innovations(cov, len(futures))
 

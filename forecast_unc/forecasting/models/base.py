@@ -174,21 +174,18 @@ class FittedModel(ABC):
         """Correlations (s h, s h) of the innovations of the steps of s futures of one length.
 
         Here the futures differ by effects that were taken out of the levels, the errors of whose
-        weights they share; levels without them are the same.
+        weights they share, and those of regressors as far as they are the same; levels without
+        them are the same.
         """
-        effects, before = self.taken_out.exog, self.history.exog
-        s, h = len(futures), len(futures[0].index)
+        effects, s, h = self.taken_out.exog, len(futures), len(futures[0].index)
         every = np.ones((s, s))
-        if effects.weights is None or effects.cov is None:
+        if effects.weights is None:
             return np.asarray(np.kron(every, np.eye(h)))
-        columns = [effects.columns_at(one.exog, before) for one in futures]
+        exogs, covs = [one.exog for one in futures], [one.exog_cov for one in futures]
         carried = partial(self._carried_to, futures[0].index)
-        first = effects.beyond(columns[0], before, carried)
-        moved = first.any(axis=0)  # the others add nothing
-        beyond = np.vstack([first + np.where(moved, one - columns[0], 0.0) for one in columns])
-        of_weights = beyond @ effects.cov @ beyond.T
-        levels = self.level_joint(futures[0].known(), Method(self.moments)).cov - of_weights[:h, :h]
-        return innovations(np.kron(every, levels) + of_weights, s)
+        added = effects.added_jointly(exogs, covs, self.history.exog, carried)
+        levels = self.level_joint(futures[0], Method(self.moments)).cov - added[:h, :h]
+        return innovations(np.kron(every, levels) + added, s)
 
     def with_more(self, exog: Array) -> FittedModel:
         """The model whose regressors are so much more (n, k) at each time, not as lagged ones.

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.sparse import lil_array
+from scipy.sparse import block_diag, csr_array, kron, lil_array
 from scipy.special import ndtr
 
 from forecast_unc._typing import Array
 from forecast_unc.distributions.marginals import normal_density
 from forecast_unc.forecasting.models.autocorrelated import AutocorrelatedRegression
+from forecast_unc.regression.kernels import lower_root
+from forecast_unc.series.exog import joint_errors
 
 # Nats that an effect has to gain by bends, or all effects by lags; those of useless regressors gain
 # .1 to .15 each by chance, so that lags of many have to gain more.
@@ -67,9 +69,13 @@ class ExogColumns:
     def moments(self, exog: Array, cov: Array, before: Array) -> tuple[Array, Array]:
         """Means (h, d) and covariance (h d, h d), by step, of columns of uncertain regressors.
 
-        Of a Gaussian regressor the mean and the mean slope of a hinge are exact; the covariance is
-        that of the part which is linear in it.
+        The covariance is that of the part which is linear in them.
         """
+        means, linear = self.linear(exog, cov, before)
+        return means, np.asarray((linear @ (linear @ cov).T).T)
+
+    def linear(self, exog: Array, cov: Array, before: Array) -> tuple[Array, csr_array]:
+        """Means (h, d), and mean slopes (h d, h k) by step, in Gaussian regressors: exact."""
         h, k = exog.shape
         std = np.sqrt(cov.diagonal()).reshape(h, k)
         means = self.of(exog, before)
@@ -86,8 +92,7 @@ class ExogColumns:
             at += [(len(at) + j, j, lag, np.ones(h)) for j in range(k)]
         for column, j, lag, slope in at:
             slopes[steps[lag:] * d + column, steps[: max(h - lag, 0)] * k + j] = slope[lag:]
-        linear = slopes.tocsr()
-        return means, np.asarray((linear @ (linear @ cov).T).T)
+        return means, slopes.tocsr()
 
     def moved(self, exog: Array, more: Array) -> Array:
         """Changes (n, d) of the columns by more (n, k) of regressors at their own time alone."""
@@ -213,6 +218,32 @@ class ExogEffects:
         beyond = self.beyond(columns, before, carried)
         of_weights = beyond @ self.cov @ beyond.T + more
         return Added(columns @ self.weights, of_weights, of_regressors)
+
+    def added_jointly(
+        self, exogs: Sequence[Array], covs: Sequence[Array | None], before: Array, carried: Carried
+    ) -> Array:
+        """Covariance (s h, s h) of what regressors of s futures add, as by `added` of one."""
+        s, (h, k) = len(exogs), exogs[0].shape
+        if self.weights is None or self.cov is None:
+            return np.zeros((s * h, s * h))
+        none = np.zeros((h * k, h * k))
+        each = [
+            self.columns.linear(exog, none if cov is None else cov, before)
+            for exog, cov in zip(exogs, covs, strict=True)
+        ]
+        columns = [self._centered(means) for means, _ in each]
+        first = self.beyond(columns[0], before, carried)
+        moved = first.any(axis=0)  # the others add nothing
+        beyond = np.vstack([first + np.where(moved, one - columns[0], 0.0) for one in columns])
+        added = beyond @ self.cov @ beyond.T
+        errors = joint_errors(covs, h, k)
+        if errors is not None:
+            slopes, unit = block_diag([linear for _, linear in each], format="csr"), np.eye(s * h)
+            for row in [self.weights, *lower_root(self.cov).T]:
+                if row.any():
+                    passed = csr_array(kron(unit, row[None])) @ slopes
+                    added += passed @ (passed @ errors).T
+        return np.asarray(added)
 
     def beyond(self, columns: Array, before: Array, carried: Carried) -> Array:
         """Columns (n, d) less what the model carries on of those of others (m, k) before.

@@ -9,6 +9,8 @@ from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
+from scipy.sparse import block_diag, csr_array, kron
+from scipy.special import ndtri
 from sklearn.base import clone
 
 from forecast_unc._checks import RandomState, refusal
@@ -39,7 +41,8 @@ from forecast_unc.forecasting.models.training import TrainingSeries
 from forecast_unc.regression.estimator import KernelRegressor
 from forecast_unc.regression.linear import LinearRegressor
 from forecast_unc.regression.reduced_rank.reduced_rank import ReducedRankGPRegressor
-from forecast_unc.series.calendar import calendar_inputs
+from forecast_unc.series.calendar import calendar_inputs, in_profile, seasons_within
+from forecast_unc.series.exog import joint_errors
 from forecast_unc.series.history import Ahead, History
 from forecast_unc.series.rows import (
     ROUNDOFF,
@@ -49,6 +52,9 @@ from forecast_unc.series.rows import (
     lag_embedding,
 )
 
+# Standard deviations of an effect of the season, of a robust size of all, from which it may have a
+# precision of its own, and nats of evidence that this has to gain.
+_FAR, _MARGIN = 4.0, 5.0
 _LEAST_ROWS = 2  # that the posterior of an origin inside rests on
 _ALIKE = ("lags", "differences", "transform", "prior_mean", "max_train", "noise")
 # What was learned, in words.
@@ -126,6 +132,11 @@ class LaggedModel(FittedModel):
                 regressor = regressor.starting_from(one.regressor)
                 break
         regressor, noise = rows.learn(regressor, specification.noise)
+        if specification.within:
+            n_calendar = _inputs(specification, np.zeros((1, 0)), history.index[:1]).shape[1]
+            first = rows.X.shape[1] - n_calendar
+            profile = slice(first, first + in_profile(specification.periods))
+            regressor = _with_steps_apart(regressor, rows, profile)
         replaced = ""
         if noise.kind == "process":
             training = _training(specification, differencing, past, rows)
@@ -235,7 +246,9 @@ class LaggedModel(FittedModel):
             return super().shared_innovations(futures)
         each = [self._future(ahead) for ahead in futures]
         with blas_threads(self.n_rows):
-            return shared_innovations(self.one_step, self.past, each, Method(self.moments))
+            return shared_innovations(
+                self.one_step, self.past, each, Method(self.moments), self._joint_errors(futures)
+            )
 
     def with_more(self, exog: Array) -> Self:
         """The model whose regressors are so much more (n, k) at each time, not as lagged ones."""
@@ -417,15 +430,36 @@ class LaggedModel(FittedModel):
         elif cov is None:
             exog = _changes(spec, columns.of(before), columns.of(ahead.exog, before))
         else:
-            means, cov = columns.moments(ahead.exog, cov, before)
-            exog = _changes(spec, columns.of(before), means)
-            h, d = means.shape
-            matrix = _changes(spec, np.zeros((len(before), h)), np.eye(h))
-            cov = np.einsum("st,tduf,vu->sdvf", matrix, cov.reshape(h, d, h, d), matrix)
-            cov = cov.reshape(h * d, h * d)
+            exog, slopes = self._in_columns(ahead, cov)
+            cov = np.asarray((slopes @ (slopes @ cov).T).T)
         given = self.given_noise
         noise = None if given is None else given.ahead(ahead.index).std
         return Future(_inputs(spec, exog, ahead.index), cov, noise)
+
+    def _in_columns(self, ahead: Ahead, cov: Array) -> tuple[Array, csr_array]:
+        """Mean inputs (h, d) of uncertain regressors, and their slopes (h d, h k), by step."""
+        spec, before, h = self.specification, self.history.exog, len(ahead.index)
+        columns = _columns(spec)
+        means, linear = columns.linear(ahead.exog, cov, before)
+        changes = _changes(spec, np.zeros((len(before), h)), np.eye(h))
+        slopes = csr_array(kron(changes, np.eye(means.shape[1]))) @ linear
+        return _changes(spec, columns.of(before), means), slopes
+
+    def _joint_errors(self, futures: Sequence[Ahead]) -> Array | None:
+        """Covariance of uncertain inputs of the futures that have some; None: all known."""
+        covs, (h, k) = [one.exog_cov for one in futures], futures[0].exog.shape
+        errors = joint_errors(covs, h, k)
+        if errors is None:
+            return None
+        known = csr_array((0, h * k))
+        slopes = block_diag(
+            [
+                known if cov is None else self._in_columns(one, cov)[1]
+                for one, cov in zip(futures, covs, strict=True)
+            ],
+            format="csr",
+        )
+        return np.asarray((slopes @ (slopes @ errors).T).T)
 
 
 def _checked_rows(specification: Specification, series: TrainingSeries) -> Positions:
@@ -492,7 +526,7 @@ def _with_regressors(
         return replace(specification, regressor=regressor, exog_as="lasting")
     columns = found.columns
     distinct = list(dict.fromkeys(columns.kinds))
-    kinds = (2 + distinct.index(kind) for kind in columns.kinds)
+    kinds = (3 + distinct.index(kind) for kind in columns.kinds)
     regressor = regressor.set_params(groups=(*lagged, *kinds, *calendar))
     inputs = replace(specification, exog_lags=columns.lags, exog_bends=columns.bends)
     return replace(inputs, regressor=regressor, exog_as="inputs")
@@ -512,8 +546,10 @@ def _changes(specification: Specification, before: Array, columns: Array) -> Arr
 
 def _inputs(specification: Specification, exog: Array, index: pd.Index[Any]) -> Array:
     """Regressors and inputs from the calendar, (len(index), k)."""
-    calendar = calendar_inputs(index, specification.calendar, specification.periods)
-    return np.hstack([exog, calendar])
+    periods = specification.periods
+    inputs = [exog, calendar_inputs(index, specification.calendar, periods)]
+    inputs += [seasons_within(index, periods)] if specification.within else []
+    return np.hstack(inputs)
 
 
 def _standardizing(specification: Specification, past: Past) -> Differencing:
@@ -551,6 +587,27 @@ def _with_noise(
     """Rows with the noise of their steps of the season."""
     weights = None if relative_noise is None else relative_noise.of_rows(index)
     return rows if weights is None else replace(rows, noise=weights[rows.times])
+
+
+def _with_steps_apart(
+    regressor: KernelRegressor, rows: NoisyRows, profile: slice
+) -> KernelRegressor:
+    """With another precision for steps of the season whose effects are far from all others.
+
+    Such as at midnight before a weekend: one precision of all would shrink the jump.
+    """
+    if not isinstance(regressor, LinearRegressor):
+        return regressor
+    effects = np.abs(regressor.coef_[profile])
+    apart = effects > _FAR * np.median(effects) / ndtri(0.75)
+    if not apart.any():
+        return regressor
+    groups = np.array(regressor.groups)
+    groups[profile][apart] = groups.max() + 1
+    other, _ = rows.learn(clone(regressor).set_params(groups=tuple(groups.tolist())), "process")
+    gained = isinstance(other, LinearRegressor)
+    gained = gained and other.log_evidence_ > regressor.log_evidence_ + _MARGIN
+    return other if gained else regressor
 
 
 def _training(

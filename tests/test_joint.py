@@ -10,6 +10,7 @@ import pytest
 from scipy import special, stats
 
 from forecast_unc import Forecast
+from forecast_unc.distributions.average import average as joint_average
 from forecast_unc.distributions.forecast import forecast_of
 from forecast_unc.distributions.joint import Joint
 from forecast_unc.distributions.marginals import (
@@ -463,3 +464,34 @@ def test_the_largest_solution_is_taken_where_a_function_is_flat():
     np.testing.assert_allclose(found, 1.0, atol=1e-12)
     flat = Forecast(pd.RangeIndex(1), [0.0], [[1.0]]).conformal([[1.0, 1.0, 2.0]])._joint.q
     assert flat.score(np.array([[1.0]]))[0, 0] == pytest.approx(special.ndtri(0.75))
+
+
+def two_peaks(transform, rng):
+    """One step with two peaks on the scale of a transform, by 2000 paths."""
+    paths = np.where(rng.random(2000) < 0.5, -1.0, 1.0) + 0.3 * rng.standard_normal(2000)
+    paths = paths[None] / paths.std()
+    return Joint.normal(np.zeros(1), np.eye(1), transform, paths=paths)
+
+
+@pytest.mark.parametrize(("power", "has_tails"), [(None, True), (0.0, False)])
+def test_a_shape_has_tails_of_students_t_where_it_is_no_logarithm(power, has_tails, rng):
+    """Over the decades of an attractor they had a mean of 1e5 times all values."""
+    member = two_peaks(PowerTransform(power), rng)
+    members = member, Joint.normal(np.full(1, 0.1), np.eye(1), PowerTransform(None))
+    for plain in (
+        members[:1] if has_tails else (member, joint_average(members, np.full((2, 1), 0.5)))
+    ):
+        normal, heavy = (plain.recalibrated(np.array([1.2]), dof, 0.0) for dof in (None, 3.5))
+        far = [joint.marginals(np.array([[4.0]])).item() for joint in (normal, heavy)]
+        assert (far[1] > 1.5 * far[0]) == has_tails
+
+
+def test_a_shape_leaves_the_mean_where_it_was(rng):
+    """Nearly all in one place and a few far away: 30 stds of a logarithm were 1e6 values."""
+    own = Joint.normal(np.zeros(2), np.eye(2) * 0.6**2, PowerTransform(0.0))
+    values = np.exp(0.01 * rng.standard_normal((2, 2000)))
+    values[0, :3] = 1.5
+    values[1] = np.exp(0.6 * rng.uniform(-1.7, 1.7, 2000))
+    shaped = own.shaped_as(values)
+    assert (abs(shaped.marginals.mean() - own.mean) < own.std).all()
+    assert np.ptp(shaped.paths[1]) < np.exp(1.2)  # evenly spread, as given

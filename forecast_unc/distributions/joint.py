@@ -166,8 +166,12 @@ class Joint:
         if q is self.q:
             return q.widened(factor) if dof is None else q.widened(factor).with_dof(dof)
 
+        # over the decades of an attractor the mean of a logarithm would be far beyond them
+        tailed = self.q.latent_normal[:, None]
+
         def curve(z: Array) -> Curve:
-            values, slopes = student(z, dof if self.q.normal_std.all() else None)
+            values, slopes = student(z, dof)
+            values, slopes = np.where(tailed, values, z), np.where(tailed, slopes, 1.0)
             return factor[:, None] * values, factor[:, None] * slopes
 
         return q.after(curve, np.where(factor[:, None] > 0.0, q.kinks / factor[:, None], 0.0))
@@ -228,8 +232,18 @@ class Joint:
         return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths, self.scores)
 
     def shaped_as(self, values: Array) -> Self:
-        """With paths of the shape of values (h, n), and the moments of its own steps."""
+        """With paths of the shape of values (h, n), and the moments of its own steps.
+
+        Steps keep their own shape where the mean would move by more than a std, into a long tail.
+        """
         scores = _standardized(self.q.latent_score(values))
+        made = replace(self, paths=self.q(scores), scores=scores)
+        if self.q.latent_normal.all():
+            return made
+        away = np.abs(made.marginals.mean() - self.mean) > self.std
+        if not away.any():
+            return made
+        scores[away] = normal_scores(values[away])
         return replace(self, paths=self.q(scores), scores=scores)
 
     def _sharing(

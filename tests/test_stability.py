@@ -5,8 +5,10 @@ import functools
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.stats import norm
 
 from forecast_unc import Forecaster, GPRegressor, datasets
+from forecast_unc.distributions.marginals import Spread
 from forecast_unc.forecasting.models.lagged import LaggedModel
 from forecast_unc.forecasting.models.stability import (
     Training,
@@ -15,6 +17,8 @@ from forecast_unc.forecasting.models.stability import (
     largest_root,
     least_squares,
 )
+from forecast_unc.forecasting.pool import pool
+from forecast_unc.forecasting.pool.weights import far_from_past
 
 REMARK = "as the fitted one runs away"
 SERIES = {
@@ -157,3 +161,33 @@ def test_a_gap_and_a_few_last_rows_are_no_obstacle():
     fitted = model.models_[0]
     assert isinstance(fitted, LaggedModel)
     assert np.isfinite(model.forecast(5).mean).all()
+
+
+def test_steps_far_from_a_series_that_stays_in_a_range_have_its_mean_and_std():
+    """An oscillation without noise, two models that leave it and a walk with its last drift."""
+    t = np.arange(1000)
+    y = pd.Series(np.sin(2 * np.pi * t / 97) + 0.4 * np.sin(2 * np.pi * t / 41.3))
+    assert not far_from_past(y.to_numpy(), Spread(np.full(9, 3.5 * y.std()), np.ones(9))).any()
+    medians, widths = np.full(200, 5 * y.std()), np.full(200, 5 * y.std())
+    for spread in (Spread(medians, np.ones(200)), Spread(np.zeros(200), widths)):
+        far = far_from_past(y.to_numpy(), spread)
+        assert far[-100:].all()
+        assert not far[3:40].any()  # half a season, in which changes grow with the time
+        for other in (y + 0.02 * t, y.cumsum(), y[:99], pd.concat([y, pd.Series([9.0])])):
+            assert not far_from_past(other.to_numpy(), spread)[-100:].any()
+
+
+def test_such_steps_are_told_in_a_note(monkeypatch):
+    y = pd.Series(np.sin(np.arange(60.0)) + np.random.default_rng(0).standard_normal(60))
+    model = Forecaster().fit(y)
+    plain = model.forecast(4)
+    assert plain.notes_ == []
+    monkeypatch.setattr(pool, "far_from_past", lambda y, spread: np.arange(4) >= 2)
+    ahead = model.forecast(4)
+    assert [note.kind for note in ahead.notes_] == ["far"]
+    pd.testing.assert_frame_equal(ahead.first(2).cov, plain.first(2).cov)
+    np.testing.assert_allclose(ahead.median[2:], y.mean())
+    half = 0.5 * np.ptp(ahead.quantile(norm.cdf([-1.0, 1.0])).to_numpy()[2:], axis=1)
+    np.testing.assert_allclose(half, y.std(ddof=0))
+    cors = [one.cov / np.outer(one.std, one.std) for one in (ahead, plain)]
+    np.testing.assert_allclose(*cors, rtol=1e-9)

@@ -213,6 +213,15 @@ class Joint:
             return replace(self, q=q, paths=paths, draw=None)
         return Joint.of(q, self.cor)._sharing(self.parts, self.std, paths, self.scores)
 
+    def moved_onto(self, some: Flags, median: float, scale: float) -> Joint:
+        """Some steps (h,) with another median and half width of the 68 % band; all correlations."""
+        own = self.q.latent_spread
+        factor = np.where(some, scale / own.scale, 1.0)
+        shift = np.where(some, median - factor * own.median, 0.0)
+        carried = self.carried(np.diag(factor), shift)
+        q, cov = self.q.affine_latent(factor, shift), self.cov * np.outer(factor, factor)
+        return replace(self, q=q, mean=factor * self.mean + shift, cov=cov, **carried)
+
     def certain(self, some: Flags, values: Array) -> Joint:
         """Some steps (h,) certain to have values (h,), as none or as the same of two futures."""
         if not some.any():

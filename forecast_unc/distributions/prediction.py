@@ -55,6 +55,10 @@ class Prediction:
             return self.members
         return self.before.averaged
 
+    def noted(self, more: tuple[Note, ...]) -> Prediction:
+        """The prediction with more remarks."""
+        return replace(self, notes=self.notes + more) if more else self
+
     def first(self, n: int) -> Prediction:
         """That of the first n steps, or of all if there are fewer."""
         return self if n >= len(self) else self.each(np.arange(n))

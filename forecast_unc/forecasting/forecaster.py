@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from os import PathLike
 from typing import Any, Self
@@ -360,7 +360,7 @@ class Forecaster(Scored, Arguments):
         seed = self.random_state if random_state is None else random_state
         method = Method(propagation, path_consistent, n_samples, seed)
         prediction = ensemble.predict(local, method)
-        return _at_places(ahead, replace(prediction, notes=self._beyond(ahead)), places)
+        return _at_places(ahead, prediction.noted(self._beyond(ahead)), places)
 
     def scenarios(
         self,
@@ -425,7 +425,7 @@ class Forecaster(Scored, Arguments):
         method = Method(propagation, random_state=seed)
         made, cors = ensemble.scenarios([ahead for ahead, _ in local], method)
         forecasts = [
-            _at_places(ahead, replace(one, notes=self._beyond(ahead)), places)
+            _at_places(ahead, one.noted(self._beyond(ahead)), places)
             for ahead, one in zip(futures, made, strict=True)
         ]
         both = np.concatenate([places, n + places])

@@ -45,6 +45,7 @@ from forecast_unc.forecasting.pool.weights import (
     ScoreFactors,
     average,
     average_past,
+    far_from_past,
     own_changes,
     pooled,
     unstable,
@@ -193,6 +194,7 @@ class Ensemble:
         if self.rules.calibrate:
             made = made.changed(start._bands(averaged, ahead, correlated)(made.joint))
             made = made.checked(partial(format_time, ahead.index))
+        made = start._within_past(made)
         future = AveragedFuture(ahead.first(len(made)), averaged, made.joint)
         made = made.each(np.arange(past, len(made))) if past else made
         made = made.changed(self._bounded(made.joint, self.keeps_moments))
@@ -200,6 +202,18 @@ class Ensemble:
         made = made.changed(made.joint.whole()) if self.rules.whole else made
         some, lower = self.without_noise(len(made)), np.full(len(made), self.rules.lower)
         return Made(made.changed(made.joint.certain(some, lower)), future)
+
+    def _within_past(self, made: Prediction) -> Prediction:
+        """Several models' prediction, as wide as the past at steps that are far from it."""
+        y = self.history.y
+        if len(self.models) == 1:
+            return made
+        far = far_from_past(y, made.joint.q.latent_spread)
+        if not far.any():
+            return made
+        joint = made.joint.moved_onto(far, float(np.nanmean(y)), float(np.nanstd(y)))
+        fact = "no model is of use at the last steps, which have mean and std of the past values"
+        return replace(made.changed(joint), notes=(Note("far", fact),))
 
     def without_noise(self, steps: int) -> Flags:
         """Next steps (h,) whose phase of the shortest season was always at the lower bound."""

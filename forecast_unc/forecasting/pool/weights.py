@@ -12,6 +12,7 @@ from scipy.special import ndtri
 from forecast_unc._typing import Array, Flags, Positions
 from forecast_unc.distributions import prediction
 from forecast_unc.distributions.joint import Diverged
+from forecast_unc.distributions.marginals import Spread
 from forecast_unc.distributions.prediction import PastSteps, Prediction
 from forecast_unc.forecasting.choose.specification import Averaging
 from forecast_unc.forecasting.models.smoothing_filter import least_std
@@ -28,6 +29,9 @@ ScoreFactors = Callable[[Predictions, Flags], Array]
 # Mean over median of a lognormal of log std 2: beyond, the mean is that of a tail. The largest
 # ratio of std to band of 270 short lognormal series falls from 1.4e5 to 4.
 _TAIL = float(np.exp(2.0))
+# Of steps far from the past: stds of the series, fewest values, stds of the last value, and what
+# changes may grow by in twice the time (1.4 for a walk, 2 for a trend).
+_FAR, _LONG, _AMONG, _HARDLY = 4.0, 100, 3.0, 1.2
 
 
 def average(
@@ -199,6 +203,21 @@ def own_changes(y: Array, steps: int) -> Array:
         size = max(np.sqrt(np.mean(change[known] ** 2)), least) if known.any() else 0.0
         widths[step - 1] = 2.0 * ndtri(0.975) * size * np.sqrt(step / at)
     return np.asarray(np.maximum.accumulate(widths))
+
+
+def far_from_past(y: Array, spread: Spread) -> Flags:
+    """Next steps (h,) far wider than all values of a series that stays in a range, or far from it.
+
+    Such a series is long, its changes over so many steps are hardly larger than those over half as
+    many, and its last value is among the others.
+    """
+    known = y[~np.isnan(y)]
+    mean, std = float(known.mean()), float(known.std())
+    far = (spread.scale > _FAR * std) | (np.abs(spread.median - mean) > _FAR * std)
+    if not far.any() or len(known) < _LONG or abs(known[-1] - mean) > _AMONG * std:
+        return np.zeros_like(far)
+    widths, steps = own_changes(y, len(far)), np.arange(1, len(far) + 1)
+    return np.asarray(far & (widths <= _HARDLY * widths[np.maximum(steps // 2, 1) - 1]))
 
 
 def until_diverged(asks: Sequence[Ask], steps: int) -> tuple[Predictions, dict[int, ValueError]]:

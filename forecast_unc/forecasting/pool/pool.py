@@ -204,9 +204,12 @@ class Ensemble:
         return Made(made.changed(made.joint.certain(some, lower)), future)
 
     def _within_past(self, made: Prediction) -> Prediction:
-        """Several models' prediction, as wide as the past at steps that are far from it."""
-        y = self.history.y
-        if len(self.models) == 1:
+        """Several models' prediction, as wide as the past at steps that are far from it.
+
+        Not where some steps of a season may be far louder than others, or times than others.
+        """
+        y, noises = self.history.y, [model.relative_noise for model in self.models]
+        if len(self.models) == 1 or self.rules.periods or any(noises):
             return made
         far = far_from_past(y, made.joint.q.latent_spread)
         if not far.any():

@@ -29,9 +29,9 @@ ScoreFactors = Callable[[Predictions, Flags], Array]
 # Mean over median of a lognormal of log std 2: beyond, the mean is that of a tail. The largest
 # ratio of std to band of 270 short lognormal series falls from 1.4e5 to 4.
 _TAIL = float(np.exp(2.0))
-# Of steps far from the past: stds of the series, fewest values, stds of the last value, and what
+# Of steps far from the past: widths and distances in stds of the series, fewest values, and what
 # changes may grow by in twice the time (1.4 for a walk, 2 for a trend).
-_FAR, _LONG, _AMONG, _HARDLY = 4.0, 100, 3.0, 1.2
+_WIDE, _FAR, _LONG, _HARDLY = 2.0, 3.0, 100, 1.2
 
 
 def average(
@@ -213,11 +213,11 @@ def far_from_past(y: Array, spread: Spread) -> Flags:
     """
     known = y[~np.isnan(y)]
     mean, std = float(known.mean()), float(known.std())
-    far = (spread.scale > _FAR * std) | (np.abs(spread.median - mean) > _FAR * std)
-    if not far.any() or len(known) < _LONG or abs(known[-1] - mean) > _AMONG * std:
+    far = (spread.scale > _WIDE * std) | (np.abs(spread.median - mean) > _FAR * std)
+    if not far.any() or len(known) < _LONG or abs(known[-1] - mean) > _FAR * std:
         return np.zeros_like(far)
-    widths, steps = own_changes(y, len(far)), np.arange(1, len(far) + 1)
-    return np.asarray(far & (widths <= _HARDLY * widths[np.maximum(steps // 2, 1) - 1]))
+    widths, steps = np.append(0.0, own_changes(y, len(far))), np.arange(1, len(far) + 1)
+    return np.asarray(far & (widths[steps] <= _HARDLY * widths[steps // 2]))
 
 
 def until_diverged(asks: Sequence[Ask], steps: int) -> tuple[Predictions, dict[int, ValueError]]:

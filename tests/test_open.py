@@ -362,3 +362,15 @@ def test_closed_quarters_of_an_hour_are_said_to_be_missing(rng):
     y = pd.Series(np.where(opened, rng.normal(50.0, 1.0, len(index)), 0.0), index)
     fitted = model().fit(y, pd.DataFrame({"open": opened * 1}, index))
     assert any("lags do not step over it; sums or means by the hour" in x for x in fitted.choices_)
+
+
+@pytest.mark.parametrize(("argument", "size"), [("exog_std", "0.5"), ("exog_cov", "0.25")])
+def test_whether_it_is_open_is_certain(rng, argument, size):
+    y, exog = shop(rng)
+    stds = 0.0 * exog[N:]
+    stds.iloc[3, 1] = 0.5
+    given = stds if argument == "exog_std" else np.diag(stds.to_numpy().ravel() ** 2)
+    with pytest.raises(InvalidArgument) as error:
+        model().fit(y[:N], exog[:N]).forecast(STEPS, exog[N:], **{argument: given})
+    assert error.value.argument == argument
+    assert error.value.got.startswith(f"{size} at {stds.index[3]:%Y-%m-%d}")

@@ -304,9 +304,11 @@ class History:
         k = len(columns)
         if cov is not None:
             kept = (k * rows[:, None] + np.delete(np.arange(k), told.at)).ravel()
-            if cov.diagonal()[told.at :: k].any():
-                must, remedy = f"be 0 for {told.column!r}", "Closed times are known."
-                raise refusal("exog_cov", must, "another", remedy)
+            if (var := cov.diagonal()[told.at :: k]).any():
+                at, name = int(var.argmax()), "exog_std" if exog_cov is None else "exog_cov"
+                size = np.sqrt(var[at]) if exog_cov is None else var[at]
+                got = f"{size:g} at {times.format_time(index, at)}"
+                raise refusal(name, f"be 0 for {told.column!r}", got, "Closed times are known.")
             cov = np.ascontiguousarray(cov[np.ix_(kept, kept)])
         closures = Closures(index, ~open_, np.maximum(places, 0))
         return Ahead(grid, np.delete(regressors, told.at, axis=1)[rows], cov, closures)

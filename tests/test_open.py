@@ -301,10 +301,6 @@ def test_what_a_column_of_open_times_is(rng):
     with pytest.raises(InvalidArgument) as caught:  # a Sunday
         fitted.forecast(STEPS, exog[N:].assign(open=1))
     assert caught.value.argument == "exog"
-    stds = exog[N:] * 0.0 + [0.0, 0.1]
-    with pytest.raises(InvalidArgument) as caught:
-        fitted.forecast(STEPS, exog[N:], exog_std=stds)
-    assert caught.value.argument == "exog_cov"
 
 
 def test_the_command_line_takes_the_column(rng, tmp_path):

@@ -8,7 +8,7 @@ from scipy.signal import lfilter
 from statsmodels.regression.linear_model import OLS
 
 from forecast_unc import Forecaster, LinearRegressor
-from forecast_unc.series.seasons import _p_value, always_at, recurs, seasons_in
+from forecast_unc.series.seasons import _p_of_shape, _p_value, always_at, recurs, seasons_in
 
 
 def season(n, period, noise=0.3, seed=0):
@@ -322,3 +322,44 @@ def test_a_forecast_is_certain_of_the_night():
     assert f"no noise at {quiet.sum()} of the 24 steps of a season: 0 of late" in model.choices_
     paths = model.forecast(24, propagation="monte_carlo", random_state=0).paths
     assert not paths[quiet].to_numpy().any()
+
+
+def days_of_another_shape(rng, weeks=6):
+    """Hours with two peaks on weekdays and one at weekends, of the same mean."""
+    t = np.arange(168 * weeks)
+    hour, weekend = t % 24, t % 168 >= 120
+    peaks = np.exp(-((hour - 8) ** 2) / 8) + np.exp(-((hour - 17) ** 2) / 8)
+    midday = np.exp(-((hour - 13) ** 2) / 32)
+    y = np.where(weekend, midday / midday[:24].mean(), peaks / peaks[:24].mean())
+    return y + 0.2 * rng.standard_normal(len(t))
+
+
+def test_days_of_another_shape_make_a_week(rng):
+    """Whose low frequencies, those that F of its Fourier terms tells of, are those of the days."""
+    y = days_of_another_shape(rng)
+    assert _p_value(y, (24,), 168, no_exog(y)) > 0.05
+    assert seasons_in(y, (24, 168)) == (24, 168)
+    p = _p_of_shape(y, 24, 168)
+    assert p < 1e-9
+    assert _p_of_shape(100.0 * y + 7.0, 24, 168) == pytest.approx(p, rel=1e-4)
+    y[[30, 31, 400]] = np.nan
+    assert _p_of_shape(y, 24, 168) < 1e-9
+    assert _p_of_shape(y[: 3 * 168], 24, 168) == 1.0  # too few weeks
+    assert _p_of_shape(y, 24, 96) == 1.0  # not of four days
+    assert _p_of_shape(np.tile(np.arange(24.0), 42), 24, 168) == 1.0
+
+
+@pytest.mark.parametrize("kind", ["noise", "walk", "loud days"])
+def test_days_of_one_shape_make_no_week(kind, rng):
+    p = []
+    for _ in range(100):
+        noise = rng.standard_normal(1008)
+        y = 3.0 * np.sin(2 * np.pi * np.arange(1008) / 24) + noise
+        if kind == "walk":
+            y += noise.cumsum()
+        if kind == "loud days":
+            y *= np.repeat(np.exp(0.3 * rng.standard_normal(42)), 24)
+        p.append(_p_of_shape(y, 24, 168))
+    assert np.mean(np.array(p) < 0.001) <= 0.02
+    if kind == "noise":
+        assert stats.kstest(p, "uniform").pvalue > 1e-3

@@ -30,7 +30,8 @@ def seasons_in(y: Array, periods: tuple[int, ...], exog: Array | None = None) ->
     if exog is not None and 0 < _PER_REGRESSOR * exog.shape[1] <= len(y):
         beside.append(exog)
     for period in held_twice(y, periods):
-        if any(_p_value(y, found, period, one) < 0.05 for one in beside):
+        tested = any(_p_value(y, found, period, one) < 0.05 for one in beside)
+        if tested or any(_p_of_shape(y, one, period) < 0.001 for one in found):
             found += (period,)
     return found
 
@@ -146,6 +147,32 @@ def _p_value(y: Array, shorter: tuple[int, ...], period: int, exog: Array) -> fl
             ratio = (without[best] / with_terms[best] - 1.0) * dof / tested
             likeliest, p_value = bic[best], float(fdtrc(tested, dof, ratio))
     return p_value
+
+
+def _p_of_shape(y: Array, shorter: int, period: int) -> float:
+    """P of F that a shorter season has another shape at some cycles, as days at weekends have.
+
+    Such a change has few low frequencies. Of the changes of the values without means of the steps,
+    the periodogram at one and two waves of the season beside the first two of the shorter one is
+    compared with its mean between these, where a day that is louder now and then has as much.
+    """
+    cycles = len(y) // period
+    if period % shorter or period // shorter < 5 or cycles < 4:
+        return 1.0
+    y = y[-cycles * period :]
+    known = ~np.isnan(y)
+    if not known.all():
+        y = np.interp(np.arange(len(y)), np.flatnonzero(known), y[known])
+    days = y.reshape(-1, shorter)
+    changes = np.diff((days - days.mean(axis=0)).ravel(), prepend=0.0)
+    power = np.abs(np.fft.rfft(changes - changes.mean())) ** 2
+    waves = cycles * (period // shorter) * np.array([[1], [2]])  # of the shorter season
+    near = np.arange(-2 * cycles - cycles // 2, 2 * cycles + cycles // 2 + 1)
+    at_lines = (near % cycles == 0) & (near != 0)
+    lines, between = power[waves + near[at_lines]], power[waves + near[near % cycles != 0]]
+    if not between.any():
+        return 0.0 if lines.any() else 1.0
+    return float(fdtrc(2 * lines.size, 2 * between.size, lines.mean() / between.mean()))
 
 
 def _left(columns: Array, most: int) -> Array:

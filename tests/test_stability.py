@@ -173,7 +173,8 @@ def test_steps_far_from_a_series_that_stays_in_a_range_have_its_mean_and_std():
         far = far_from_past(y.to_numpy(), spread)
         assert far[-100:].all()
         assert not far[3:40].any()  # half a season, in which changes grow with the time
-        for other in (y + 0.02 * t, y.cumsum(), y[:99], pd.concat([y, pd.Series([9.0])])):
+        others = y + 0.02 * t, y.cumsum(), y[:99], pd.concat([y, pd.Series([9.0])]), 0.0 * y + 5.0
+        for other in others:
             assert not far_from_past(other.to_numpy(), spread)[-100:].any()
 
 

@@ -214,7 +214,8 @@ def far_from_past(y: Array, spread: Spread) -> Flags:
     known = y[~np.isnan(y)]
     mean, std = float(known.mean()), float(known.std())
     far = (spread.scale > _WIDE * std) | (np.abs(spread.median - mean) > _FAR * std)
-    if not far.any() or len(known) < _LONG or abs(known[-1] - mean) > _FAR * std:
+    is_short = len(known) < _LONG or std <= least_std(y)  # or constant
+    if not far.any() or is_short or abs(known[-1] - mean) > _FAR * std:
         return np.zeros_like(far)
     widths, steps = np.append(0.0, own_changes(y, len(far))), np.arange(1, len(far) + 1)
     return np.asarray(far & (widths[steps] <= _HARDLY * widths[steps // 2]))

@@ -230,50 +230,31 @@ class Combination(Scored):
             options["propagation"] = propagation
         if "random_state" in options:
             options["random_state"] = one_seed(options["random_state"])
-        given = {
-            name: _given(exog=frame, exog_std=_of(exog_std, name), exog_cov=_of(exog_cov, name))
-            for name, frame in exog.items()
-        }
-        made: dict[tuple[int, bool, int], Scenarios] = {}
-
-        def asks(name: str, **options: Any) -> list[Ask]:
-            def ask(number: int, first: int) -> Prediction:
-                key = number, bool(options), first
-                if key not in made:
-                    cut = {name: _first_steps(one, first, steps) for name, one in given.items()}
-                    by_name = {
-                        word: {name: one[word] for name, one in cut.items() if word in one}
-                        for word in ("exog", "exog_std", "exog_cov")
-                    }
-                    made[key] = self.forecasters_[number].scenarios(
-                        steps=first, **by_name, **options
-                    )
-                one = prediction_of(made[key][name])
-                return replace(one, model=one.model or repr(self.forecasters_[number]))
-
-            return [partial(ask, number) for number in range(len(self.forecasters_))]
-
+        members = _ScenariosOfMembers(
+            self.forecasters_,
+            steps,
+            {
+                name: _given(exog=frame, exog_std=_of(exog_std, name), exog_cov=_of(exog_cov, name))
+                for name, frame in exog.items()
+            },
+        )
         averaged = [
             average(
                 self._averaging,
-                asks(name, **options),
+                members.asks(name, **options),
                 self.weights_,
                 steps,
-                references=[] if not options or propagation == "exact" else asks(name),
+                references=[] if not options or propagation == "exact" else members.asks(name),
                 can_look_ahead=False,
             )
             for name in exog
         ]
-        longest = dict[int, Scenarios]()  # of each member that was asked
-        for number, is_asked, first in sorted(made):
-            if is_asked == bool(options):
-                longest[number] = made[number, is_asked, first]
-        numbers_asked, members = list(longest), list(longest.values())
-        weights = np.array([one.used[numbers_asked] for one in averaged])
-        index = max((one[name].index for one in members for name in exog), key=len)
+        longest = members.longest(bool(options))
+        weights = np.array([one.used[list(longest)] for one in averaged])
+        index = max((one[name].index for one in longest.values() for name in exog), key=len)
         joints = [one.prediction.joint for one in averaged]
         forecasts = [forecast_of(index, one.prediction) for one in averaged]
-        apart = OfMembers(joints, [one.apart for one in members], weights)
+        apart = OfMembers(joints, [one.apart for one in longest.values()], weights)
         return Scenarios(dict(zip(exog, forecasts, strict=True)), apart)
 
     @property
@@ -440,6 +421,37 @@ def load_model(path: str | PathLike[str]) -> Forecaster | Combination:
 def _open_of(member: Any) -> Hashable | None:
     """The regressor that tells a member closed times, or None."""
     return member.open if isinstance(member, Forecaster | Combination) else None
+
+
+@dataclass
+class _ScenariosOfMembers:
+    """Scenarios of the members of a combination, each made once for so many steps."""
+
+    forecasters: Sequence[Any]
+    steps: int
+    given: Mapping[str, dict[str, Any]]  # regressors and their uncertainty, by scenario
+    made: dict[tuple[int, bool, int], Scenarios] = field(default_factory=dict)
+
+    def asks(self, name: str, **options: Any) -> list[Ask]:
+        """What is asked of each member for a scenario."""
+        return [partial(self._ask, n, name, options) for n in range(len(self.forecasters))]
+
+    def longest(self, has_options: bool) -> dict[int, Scenarios]:
+        """Those of most steps of each member that was asked, with options or without."""
+        asked = sorted(key for key in self.made if key[1] == has_options)
+        return {number: self.made[number, has_options, first] for number, _, first in asked}
+
+    def _ask(self, number: int, name: str, options: dict[str, Any], first: int) -> Prediction:
+        key, member = (number, bool(options), first), self.forecasters[number]
+        if key not in self.made:
+            cut = {name: _first_steps(one, first, self.steps) for name, one in self.given.items()}
+            by_name = {
+                word: {name: one[word] for name, one in cut.items() if word in one}
+                for word in ("exog", "exog_std", "exog_cov")
+            }
+            self.made[key] = member.scenarios(steps=first, **by_name, **options)
+        one = prediction_of(self.made[key][name])
+        return replace(one, model=one.model or repr(member))
 
 
 def _of(uncertainties: Uncertainties, name: str) -> Any:

@@ -207,7 +207,7 @@ class Forecast:
 
     @property
     def notes_(self) -> list[Note]:
-        """Remarks: regressors beyond what the model has seen of them, a line each."""
+        """Remarks: regressors beyond what was seen of them, a line each; steps without a model."""
         return list(self._prediction.notes)
 
     @property

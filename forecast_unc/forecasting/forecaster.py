@@ -347,7 +347,8 @@ class Forecaster(Scored, Arguments):
         Notes
         -----
         ``Forecast.notes_`` names regressors that are beyond what was seen of them: there the effect
-        is that of a function continued.
+        is that of a function continued. It also tells of steps so far ahead of a series that stays
+        in a range that all models leave it: they have mean and std of the past values.
         """
         ensemble = self._ensemble()
         steps = _checks.check_steps(steps)

@@ -218,8 +218,12 @@ class Joint:
         own = self.q.latent_spread
         factor = np.where(some, scale / own.scale, 1.0)
         shift = np.where(some, median - factor * own.median, 0.0)
+        return self.by_step(factor, shift, self.q.affine_latent(factor, shift))
+
+    def by_step(self, factor: Array, shift: Array, q: Marginals) -> Joint:
+        """The joint of ``factor * y + shift``, (h,) each, not negative, of these functions."""
         carried = self.carried(np.diag(factor), shift)
-        q, cov = self.q.affine_latent(factor, shift), self.cov * np.outer(factor, factor)
+        cov = self.cov * np.outer(factor, factor)
         return replace(self, q=q, mean=factor * self.mean + shift, cov=cov, **carried)
 
     def certain(self, some: Flags, values: Array) -> Joint:
@@ -228,11 +232,9 @@ class Joint:
             return self
         shift, kept = np.where(some, values, 0.0), np.where(some, 0.0, 1.0)
         lower, upper = (np.where(some, values, end) for end in (self.q.lower, self.q.upper))
-        both = np.outer(kept, kept)
-        cor = self.cor * both + np.diag(1.0 - kept)
-        carried = self.carried(np.diag(kept), shift)
-        q, mean = replace(self.q, lower=lower, upper=upper), kept * self.mean + shift
-        return replace(self, q=q, cor=cor, mean=mean, cov=self.cov * both, **carried)
+        cor = self.cor * np.outer(kept, kept) + np.diag(1.0 - kept)
+        made = self.by_step(kept, shift, replace(self.q, lower=lower, upper=upper))
+        return replace(made, cor=cor)
 
     def whole(self) -> Joint:
         """Each value rounded to the nearest whole number; see `Forecast.whole`."""

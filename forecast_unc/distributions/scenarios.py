@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -63,9 +63,8 @@ class OfMembers:
             each.append(self.members[place](a, b, factors[:, :n]))
         joint = average(each, weights[some] / weights[some].sum(axis=0))
         mean = factors[0] * self.joints[a].mean - factors[1] * self.joints[b].mean
-        shift, q = mean - joint.mean, joint.q
-        carried = joint.carried(np.eye(len(mean)), shift)
-        return replace(joint, q=q.affine(1.0, shift), mean=mean, **carried)
+        shift = mean - joint.mean
+        return joint.by_step(np.ones(len(mean)), shift, joint.q.affine(1.0, shift))
 
 
 class Scenarios(Mapping[str, Forecast]):

@@ -7,6 +7,7 @@ from scipy.special import fdtrc
 
 from forecast_unc._typing import Array, Flags
 from forecast_unc.series.calendar import harmonics
+from forecast_unc.series.rows import interpolated
 
 # Cycles of a season at a bound in all of which a phase has to be, of at least so many values: four
 # weeks of days, in which the sun rises up to two hours earlier. (Choices.)
@@ -159,11 +160,7 @@ def _p_of_shape(y: Array, shorter: int, period: int) -> float:
     cycles = len(y) // period
     if period % shorter or period // shorter < 5 or cycles < 4:
         return 1.0
-    y = y[-cycles * period :]
-    known = ~np.isnan(y)
-    if not known.all():
-        y = np.interp(np.arange(len(y)), np.flatnonzero(known), y[known])
-    days = y.reshape(-1, shorter)
+    days = interpolated(y[-cycles * period :]).reshape(-1, shorter)
     changes = np.diff((days - days.mean(axis=0)).ravel(), prepend=0.0)
     power = np.abs(np.fft.rfft(changes - changes.mean())) ** 2
     waves = cycles * (period // shorter) * np.array([[1], [2]])  # of the shorter season

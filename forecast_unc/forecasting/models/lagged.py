@@ -126,10 +126,7 @@ class LaggedModel(FittedModel):
             relative_noise = series.relative_noise(transform, words, lags)
         past = _past(specification, transform, taken_out, history, relative_noise)
         differencing = _standardizing(specification, past)
-        if relative_noise is not None:
-            times = times[relative_noise.varies(history.index)[times]]
-        rows = _noisy_rows(specification, differencing, past, times)
-        rows = _with_noise(rows, relative_noise, history.index)
+        rows = _rows(specification, differencing, past, times, relative_noise, history.index)
         regressor = clone(specification.regressor)
         alike = _inputs_and_target(specification)
         for one in earlier:
@@ -168,10 +165,7 @@ class LaggedModel(FittedModel):
         )
         times = complete_rows(history.y, specification.lags, specification.differences)
         noise = learned.relative_noise
-        if noise is not None:
-            times = times[noise.varies(history.index)[times]]
-        rows = _noisy_rows(specification, learned.differencing, past, times)
-        rows = _with_noise(rows, noise, history.index)
+        rows = _rows(specification, learned.differencing, past, times, noise, history.index)
         learned = learned._replace(regressor=rows.condition(learned.regressor))
         return cls._of(learned, history, rows, past)
 
@@ -592,11 +586,20 @@ def _noisy_rows(
     return NoisyRows(X, target, times, maps, anchor, stds)
 
 
-def _with_noise(
-    rows: NoisyRows, relative_noise: RelativeNoise | None, index: pd.Index[Any]
+def _rows(
+    specification: Specification,
+    differencing: Differencing,
+    past: Past,
+    times: Positions,
+    relative_noise: RelativeNoise | None,
+    index: pd.Index[Any],
 ) -> NoisyRows:
-    """Rows with the noise of their steps of the season."""
-    weights = None if relative_noise is None else relative_noise.of_rows(index)
+    """Those of targets that vary, with the noise of their steps of the season."""
+    if relative_noise is None:
+        return _noisy_rows(specification, differencing, past, times)
+    times = times[relative_noise.varies(index)[times]]
+    rows = _noisy_rows(specification, differencing, past, times)
+    weights = relative_noise.of_rows(index)
     return rows if weights is None else replace(rows, noise=weights[rows.times])
 
 

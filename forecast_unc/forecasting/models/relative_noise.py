@@ -89,7 +89,7 @@ class RelativeNoise:
         stds = np.ones(len(index)) if self.seasonal is None else self.seasonal.of_rows(index)
         if self.units is None:
             return stds
-        # what is hidden at night goes on as by day
+        # at night, unseen, the noise is that of the day
         return np.where(self.units.still(index), 1.0, stds)
 
     @property

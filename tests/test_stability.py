@@ -168,7 +168,11 @@ def test_steps_far_from_a_series_that_stays_in_a_range_have_its_mean_and_std():
     t = np.arange(1000)
     y = pd.Series(np.sin(2 * np.pi * t / 97) + 0.4 * np.sin(2 * np.pi * t / 41.3))
     assert not far_from_past(y.to_numpy(), Spread(np.full(9, 3.5 * y.std()), np.ones(9))).any()
-    medians, widths = np.full(200, 5 * y.std()), np.full(200, 5 * y.std())
+    medians, widths = np.full(200, 8 * y.std()), np.full(200, 5 * y.std())
+    narrow = Spread(
+        0.6 * medians, np.full(200, 0.1)
+    )  # a burst of a noise-free map, rightly forecast
+    assert not far_from_past(y.to_numpy(), narrow).any()
     for spread in (Spread(medians, np.ones(200)), Spread(np.zeros(200), widths)):
         far = far_from_past(y.to_numpy(), spread)
         assert far[-100:].all()

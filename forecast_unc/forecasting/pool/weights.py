@@ -29,9 +29,10 @@ ScoreFactors = Callable[[Predictions, Flags], Array]
 # Mean over median of a lognormal of log std 2: beyond, the mean is that of a tail. The largest
 # ratio of std to band of 270 short lognormal series falls from 1.4e5 to 4.
 _TAIL = float(np.exp(2.0))
-# Of steps far from the past: widths and distances in stds of the series, fewest values, and what
-# changes may grow by in twice the time (1.4 for a walk, 2 for a trend).
-_WIDE, _FAR, _LONG, _HARDLY = 2.0, 3.0, 100, 1.2
+# Of steps far from the past: widths and the distance of the last value in stds of the series,
+# fewest values, and what changes may grow by in twice the time (1.4 for a walk, 2 for a trend).
+# A median beyond the values by less than their range may be right: of bursts it was.
+_WIDE, _AMONG, _LONG, _HARDLY = 2.0, 3.0, 100, 1.2
 
 
 def average(
@@ -213,9 +214,11 @@ def far_from_past(y: Array, spread: Spread) -> Flags:
     """
     known = y[~np.isnan(y)]
     mean, std = float(known.mean()), float(known.std())
-    far = (spread.scale > _WIDE * std) | (np.abs(spread.median - mean) > _FAR * std)
+    low, high = known.min(), known.max()
+    beyond = np.maximum(low - spread.median, spread.median - high)
+    far = (spread.scale > _WIDE * std) | (beyond > high - low)
     is_short = len(known) < _LONG or std <= least_std(y)  # or constant
-    if not far.any() or is_short or abs(known[-1] - mean) > _FAR * std:
+    if not far.any() or is_short or abs(known[-1] - mean) > _AMONG * std:
         return np.zeros_like(far)
     widths, steps = np.append(0.0, own_changes(y, len(far))), np.arange(1, len(far) + 1)
     return np.asarray(far & (widths[steps] <= _HARDLY * widths[steps // 2]))

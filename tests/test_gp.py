@@ -54,6 +54,22 @@ def test_log_evidence_is_that_of_the_data(linear):
     np.testing.assert_allclose(gp.log_evidence_, expected, rtol=1e-9)
 
 
+def test_search_rows_are_evenly_spread_and_the_posterior_rests_on_all():
+    X, y = data(90)
+    gp = GPRegressor(search_rows=30).fit(X, y)
+    K = covariance(gp, X, y)
+    some = np.linspace(0, 89, 30).round().astype(int)
+    expected = oracles.gp_log_evidence((y - y.mean())[some], K[np.ix_(some, some)])
+    np.testing.assert_allclose(gp.log_evidence_, expected, rtol=1e-9)
+    at = X[:5] + 0.1
+    centered = at - X.mean(axis=0), X - X.mean(axis=0)
+    scales = gp.lengthscales_, gp.amplitude_, gp.linear_scale_, y.std()
+    mean = y.mean() + oracles.gp_kernel(*centered, *scales) @ np.linalg.solve(K, y - y.mean())
+    np.testing.assert_allclose(gp.predict(at), mean, rtol=1e-8)
+    one, other = GPRegressor(search_rows=90).fit(X, y), GPRegressor().fit(X, y)
+    assert one.log_evidence_ == pytest.approx(other.log_evidence_)
+
+
 @pytest.mark.parametrize("prior", ["weak", None])
 def test_fit_ends_at_a_stationary_point_or_a_bound(linear, prior):
     X, y = data(60)
@@ -538,6 +554,8 @@ def test_input_without_variation_is_harmless():
         ({"noise_std": 0.0}, r"noise_std must be positive; got 0\.0\. For data without noise"),
         ({"noise_std": np.nan}, r"noise_std must be positive; got nan\."),
         ({"n_restarts": 1.5}, r"n_restarts must be a whole number, at least 0; got 1\.5\."),
+        ({"search_rows": 1}, r"search_rows must be a whole number, at least 2; got 1\. None"),
+        ({"search_rows": 9, "noisy_inputs": "nigp"}, r"search_rows must be None with noisy_inputs"),
     ],
 )
 def test_bad_parameters_are_refused(parameters, message):

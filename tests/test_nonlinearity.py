@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 
 from forecast_unc import Forecaster
 from forecast_unc.series import nonlinearity
-from forecast_unc.series.nonlinearity import evidence_of_bend
+from forecast_unc.series.nonlinearity import bend
 
 
 def path(step, n, seed, start=0.3):
@@ -20,6 +20,11 @@ def path(step, n, seed, start=0.3):
 
 def logistic(past, e):
     return float(np.clip(3.7 * past[-1] * (1.0 - past[-1]) + 0.03 * e, 0.001, 0.999))
+
+
+def chebyshev(past, e):
+    """A map that folds five times, sixth polynomial: its correlations are all 0."""
+    return float(np.clip(np.cos(6.0 * np.arccos(past[-1])) + 0.03 * e, -0.999, 0.999))
 
 
 def bistable(past, e):
@@ -59,34 +64,63 @@ def test_it_is_the_best_evidence_of_each_kind(monkeypatch):
     bent = -np.inf
     for k in (1, 2, 3):
         square = np.array([[np.mean((a[:k] - b[:k]) ** 2) for b in past] for a in past])
-        for length in (1.0, 2.0):
+        for length in (0.25, 0.5, 1.0, 2.0):
             for noise in (1e-3, 1e-2, 0.1, 0.5):
                 cov = np.exp(-square / (2 * length**2)) + 0.1 * line + noise * unit
                 bent = max(bent, likeliest(cov, target))
-    assert evidence_of_bend(y) == pytest.approx(bent - straight, rel=1e-6)
+    found = bend(y)
+    assert found.nats == pytest.approx(bent - straight, rel=1e-6)
+    assert found.stride == 1
 
 
-@pytest.mark.parametrize("step", [logistic, bistable, three_lags])
+@pytest.mark.parametrize("step", [logistic, bistable, three_lags, chebyshev])
 @pytest.mark.parametrize("n", [100, 300])
 def test_maps_show_it(step, n):
-    assert min(evidence_of_bend(path(step, n, seed)) for seed in range(3)) > 35.0
+    assert min(bend(path(step, n, seed)).nats for seed in range(3)) > 35.0
 
 
 @pytest.mark.parametrize("step", [autoregression, walk])
 def test_lines_do_not(step):
-    assert max(evidence_of_bend(path(step, n, s)) for n in (100, 300) for s in range(6)) < 10.0
+    assert max(bend(path(step, n, s)).nats for n in (100, 300) for s in range(6)) < 10.0
+
+
+def roessler(n, steps_a_turn):
+    """The first coordinate of Roessler's flow, of which so many values are a turn."""
+    state, values, dt = np.array([1.0, 1.0, 0.0]), [], 6.0 / 600
+    for i in range(600 // steps_a_turn * (n + 200)):
+        if i % (600 // steps_a_turn) == 0:
+            values.append(state[0])
+        x, y, z = state
+        state = state + dt * np.array([-y - z, x + 0.2 * y, 0.2 + z * (x - 5.7)])
+    return np.array(values[-n:])
+
+
+def test_of_a_curve_that_is_sampled_finely_some_values_are_left_out():
+    """Of adjacent ones a line of twelve lags knows the next as well; of those apart it does not."""
+    y = roessler(900, 100)
+    found = bend(y)
+    assert found.stride > 4
+    assert found.nats > 100.0
+    coarse = bend(y[(len(y) - 1) % found.stride :: found.stride])
+    assert coarse.nats == pytest.approx(found.nats, rel=1e-9)
+    model = Forecaster(random_state=0).fit(pd.Series(y))
+    lags = [
+        one.specification.lags for one in model.models_ if getattr(one.specification, "bend", 0)
+    ]
+    assert tuple(1 + found.stride * i for i in range(6)) in lags
+    assert len(lags) == 3
 
 
 def test_units_do_not_matter_and_gaps_cost_their_rows():
     y = path(bistable, 120, 1)
-    assert evidence_of_bend(1e6 * y - 3e6) == pytest.approx(evidence_of_bend(y), rel=1e-6)
+    assert bend(1e6 * y - 3e6).nats == pytest.approx(bend(y).nats, rel=1e-6)
     y[60] = np.nan
-    assert evidence_of_bend(y) > 35.0
+    assert bend(y).nats > 35.0
 
 
 @pytest.mark.parametrize("y", [np.zeros(5), np.ones(200), np.full(200, np.nan), np.arange(40.0)])
 def test_without_rows_or_changes_there_is_none(y):
-    assert evidence_of_bend(y) == 0.0
+    assert bend(y).nats == 0.0
 
 
 @pytest.mark.parametrize(("step", "noise"), [(logistic, 0.03), (bistable, 0.3)])

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from forecast_unc._checks import RandomState, check_choice, check_whole, refusal
 from forecast_unc._threads import blas_threads
-from forecast_unc._typing import Array
+from forecast_unc._typing import Array, Positions
 from forecast_unc.regression.estimator import (
     LeadingMeans,
     Lengthscales,
@@ -85,6 +85,9 @@ class GPRegressor(ProcessRegressor):
         are known.
     n_restarts : int, default=0
         Further random starting points, of which the best optimum is kept; each costs a fit.
+    search_rows : int, optional
+        Rows, evenly spread, from which hyper-parameters are learned; the posterior rests on all.
+        None takes all. Not with `noisy_inputs`.
     tol : float, default=0.01
         The search ends when its last ten steps together gained less, in nats. With 1e-12 nine
         forecasts in ten move by a thousandth of their std or less.
@@ -103,7 +106,7 @@ class GPRegressor(ProcessRegressor):
         Prior std of each linear coefficient, in units of y per unit of the input.
     log_evidence_ : float
         log N(y | mean(y), K) in nats, or log N(y | 0, K) unless the `bias` is "free"; without the
-        prior. With `noisy_inputs` that of the rows as linearized.
+        prior. Of the `search_rows`, if given; with `noisy_inputs` of the rows as linearized.
     input_cov_ : ndarray of shape (d, d) or (n, d, d)
         Covariance of the input noise, learned or given; zeros where there is none.
     rounds_ : list of Round
@@ -141,6 +144,7 @@ class GPRegressor(ProcessRegressor):
     noise_std: float | None = None
     noisy_inputs: Literal["nigp", "annealed", "stochastic_em"] | None = None
     n_restarts: int = 0
+    search_rows: int | None = None
     tol: float = 0.01
     random_state: RandomState = None
 
@@ -186,8 +190,10 @@ class GPRegressor(ProcessRegressor):
         self._check_noise(relative_noise, S is not None or self.noisy_inputs is not None)
         check_rows_in_memory(n, 3)  # (n, n) each: covariance, kernel part, a factor or inverse
         Z, targets, units, bias = self._standardized(X, y)
+        searched = self._searched(n)
+        Z, targets, of_noise = Z[searched], targets[searched], noise[searched]
         common = self._learns_linear, self.groups, bias
-        evidence = GaussianProcessEvidence(Z, targets, *common, noise)
+        evidence = GaussianProcessEvidence(Z, targets, *common, of_noise)
         self._curve, self.rounds_ = None, []
         self._noisy = S is not None or self.noisy_inputs is not None
         self.input_cov_ = np.zeros((d, d)) if S is None else S.copy()
@@ -200,9 +206,10 @@ class GPRegressor(ProcessRegressor):
         with blas_threads(n):
             starts = space.starts(0 if space.warm else self.n_restarts, self.random_state)
             # without a prior some rows alone may end at another optimum
-            if n >= 3 * _FIRST_ROWS and not space.warm and self.prior is not None:
-                some = slice(None, None, n // _FIRST_ROWS)
-                few = GaussianProcessEvidence(Z[some], targets[some], *common, noise[some])
+            m = len(Z)
+            if m >= 3 * _FIRST_ROWS and not space.warm and self.prior is not None:
+                some = slice(None, None, m // _FIRST_ROWS)
+                few = GaussianProcessEvidence(Z[some], targets[some], *common, of_noise[some])
                 first = Objective(few, space)
                 starts = [maximize(first, [start], self.tol).x for start in starts]
             best = maximize(objective, starts, self.tol)
@@ -212,7 +219,7 @@ class GPRegressor(ProcessRegressor):
                 remedy = "Give a larger noise_std, or learn both."
                 raise refusal("noise_std and lengthscales", must, f"{got} with {given}", remedy)
             self._end = space.free, best.theta
-            self._set_optimum(best, units, n)
+            self._set_optimum(best, units, m)
             if self.noisy_inputs is not None:
                 known = None if S is None else S / np.outer(units.inputs, units.inputs)
                 problem = Problem(evidence, space, best.theta, known, self.tol)
@@ -223,6 +230,12 @@ class GPRegressor(ProcessRegressor):
                 self.log_evidence_ = noisy_rows.log_evidence(self.posterior_, self.amplitude_)
         self._start = None  # of this fit alone
         return self
+
+    def _searched(self, n: int) -> Positions | slice:
+        """Which of n rows hyper-parameters are learned from."""
+        if self.search_rows is None or n <= self.search_rows:
+            return slice(None)
+        return np.linspace(0, n - 1, self.search_rows).round().astype(np.intp)
 
     def _check_parameters(self, X: Array, y: Array, S: Array | None) -> None:
         """Raise unless the parameters go together, with the rows and with their noise S."""
@@ -237,6 +250,11 @@ class GPRegressor(ProcessRegressor):
             raise refusal("groups", must, f"{self.groups!r}", "Use None for one group.")
         check_whole("n_restarts", self.n_restarts, 0, "0 is one search from the standard start.")
         weights, noisy = self._prior_mean, self.noisy_inputs is not None
+        if self.search_rows is not None:
+            check_whole("search_rows", self.search_rows, 2, "None takes all rows.")
+            if noisy:
+                must, remedy = "be None with noisy_inputs", "Their noise is learned from all rows."
+                raise refusal("search_rows", must, f"{self.search_rows}", remedy)
         if weights and noisy:
             must = "be True or False with noisy_inputs"
             remedy = "Take the linear part off y first: its slopes would be noise of the output."

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import lapack
 
 from forecast_unc._typing import Array
 
+# Values that are compared of the way to the first correlation of 0, a quarter of a period, at most:
+# so of a curve that is sampled more finely some are left out.
+_A_QUARTER = 4
 # Rows that are compared, the last ones: 10 ms, and maps of 100 values show 50 nats and more.
 _MOST_ROWS, _LEAST_ROWS = 208, 50
 # Lagged values in which a line is, each shrunk by its lag; those in which the function bends.
@@ -14,16 +19,42 @@ _IN_LINE, _BENDING = 12, (1, 2, 3)
 # Hyper-parameters are not searched for: variances of weights over that of the noise; length scales,
 # in stds, and variances of the noise over that of the function; and the share of the line.
 _WEIGHTS = (0.1, 1.0, 10.0, 100.0, 1000.0)
-_LENGTHS, _NOISES, _LINE = (1.0, 2.0), (1e-3, 1e-2, 0.1, 0.5), 0.1
+_LENGTHS, _NOISES, _LINE = (0.25, 0.5, 1.0, 2.0), (1e-3, 1e-2, 0.1, 0.5), 0.1
 
 
-def evidence_of_bend(y: Array) -> float:
-    r"""Log evidence (nats) of a smooth function of lagged values over that of a line in them.
+class Bend(NamedTuple):
+    """Log evidence (nats) of a nonlinear function over a line, and steps between its values."""
+
+    nats: float
+    stride: int
+
+
+def bend(y: Array) -> Bend:
+    r"""Log evidence of a smooth function of lagged values over that of a line in them.
 
     Both are Gaussian processes with the scale of all at its likeliest,
     :math:`-\frac{n}{2} \log y^T K^{-1} y - \frac{1}{2} \log |K|` with K of unit noise or function,
     each at the best of a few hyper-parameters; 0 for too few complete rows, or values all alike.
+    Of every value and, where it is more, of every so many that a quarter of the way to the first
+    correlation of 0 lies between them: a line goes on with a smooth curve for a step, not for many.
     """
+    fine = -(-_first_zero(y) // _A_QUARTER)
+    return max(Bend(_evidence_of_bend(y[(len(y) - 1) % k :: k]), k) for k in (1, fine) if k)
+
+
+def _first_zero(y: Array) -> int:
+    """Lag of the first correlation of 0 or less in a quarter of the series; 0: there is none."""
+    known, n = ~np.isnan(y), len(y)
+    if not known.any():
+        return 0
+    apart = np.where(known, y - y[known].mean(), 0.0)
+    power = np.abs(np.fft.rfft(apart, 2 * n)) ** 2
+    below = np.fft.irfft(power)[1 : n // 4 + 1] <= 0.0
+    return int(below.argmax()) + 1 if below.any() else 0
+
+
+def _evidence_of_bend(y: Array) -> float:
+    """Evidence of adjacent values alone."""
     if len(y) <= _IN_LINE:
         return 0.0
     rows = np.lib.stride_tricks.sliding_window_view(y, _IN_LINE + 1)

@@ -346,6 +346,7 @@ def _completed(
             prior=candidate.prior,
             bias=candidate.bias if differences == candidate.differences else "free",
             groups=(_LAG_GROUP[candidate.lag_weights],) * len(lags) + (_OTHERS,) * n_others,
+            search_rows=candidate.search_rows,
             tol=_TOL,
             random_state=arguments.random_state,
         )

@@ -144,6 +144,18 @@ def test_few_centers_have_the_posterior_of_all_rows(kind, rng):
     np.testing.assert_allclose(off, 0.0, atol=0.1)
 
 
+def test_the_first_few_centers_leave_a_tenth_as_much(rng):
+    """Of one input: the variance is off by 1 or 2 %, with a hundredth of the noise by 20."""
+    x = rng.uniform(-2, 2, size=(200, 1))
+    y = np.sin(2 * x[:, 0]) + 0.2 * rng.standard_normal(200)
+    whole = GPRegressor().fit(x, y).posterior_
+    few = whole.on_few_centers
+    assert len(few.centers) < 20
+    std = np.sqrt(np.diagonal(whole.covariance(x)))
+    off = (few.covariance(x) - whole.covariance(x)) / np.outer(std, std)
+    np.testing.assert_allclose(off, 0.0, atol=0.05)
+
+
 def test_few_centers_are_for_processes_with_noise(rng):
     x = np.linspace(-2, 2, 25)[:, None]
     sharp = GPRegressor(linear=False, lengthscales=0.2, noise_std=1e-2).fit(x, np.sin(2 * x[:, 0]))

@@ -338,9 +338,10 @@ def test_a_fixed_noise_below_the_digits_is_refused(prior):
 
 
 @pytest.mark.parametrize(
-    ("d", "n", "prior"), [(1, 20, "individual"), (2, 99, "smooth"), (2, 100, "individual")]
+    ("d", "n", "prior"), [(1, 20, "individual"), (2, 119, "smooth"), (2, 120, "individual")]
 )
 def test_many_inputs_beside_the_rows_have_the_smooth_prior(d, n, prior):
+    """With 4 inputs and 200 rows the plain one holds .86 of a smooth function of two at 95 %."""
     inputs = np.linspace(0.0, 1.0, n * d).reshape(n, d)
     assert RVMRegressor(max_iter=1).fit(inputs, inputs[:, 0]).prior_ == prior
 

@@ -198,3 +198,16 @@ def test_a_series_too_short_to_score_says_how_it_was_divided():
     )
     with pytest.raises(ValueError, match=message):
         clone(MODEL).set_params(lags=3).fit(y).score(y[:2])
+
+
+EQUAL = [GPRegressor, LinearRegressor, ReducedRankGPRegressor, RVMRegressor]
+
+
+@pytest.mark.parametrize("n", [20, 2])
+@pytest.mark.parametrize("regressor", EQUAL, ids=lambda one: one.__name__)
+def test_equal_targets_have_stds_of_their_size(regressor, n):
+    """Not in absolute units: a process had 1e-4 for values of 3e-6."""
+    X = np.arange(20.0)[:, None]
+    small, one = (regressor().fit(X[:n], np.full(n, size)) for size in (3e-6, 1.0))
+    std = one.predict(X, return_std=True)[1]
+    np.testing.assert_allclose(small.predict(X, return_std=True)[1], 3e-6 * std, rtol=1e-6)

@@ -8,6 +8,7 @@ from scipy import stats
 
 from forecast_unc import Forecast, Forecaster, GPRegressor
 from forecast_unc.distributions.power import PowerTransform
+from forecast_unc.distributions.smoothed import smoothed
 
 H, N = 4, 4000
 INDEX = pd.RangeIndex(H)
@@ -58,7 +59,7 @@ def test_the_distribution_is_that_of_the_paths(name):
         np.testing.assert_allclose(found, share, atol=0.015)
     lower, upper = ahead.simultaneous_interval(0.8).to_numpy().T[:, :, None]
     inside = ((lower <= paths) & (paths <= upper)).all(axis=0).mean()
-    assert inside >= 0.8 - 1e-9
+    assert inside >= 0.8 - 1.5 / paths.shape[1]  # a path at the end of the band
     if not len(ahead.atoms):
         assert inside == pytest.approx(0.8, abs=0.003)
 
@@ -245,3 +246,14 @@ def test_paths_of_an_average_do_not_depend_on_its_horizon(other):
     shorter = Forecast.average([TWO[:3], other], weights)
     np.testing.assert_allclose(whole.paths, shorter.paths, atol=1e-12)
     np.testing.assert_allclose(whole.paths.iloc[0], TWO.paths.iloc[0], atol=5e-4)
+
+
+def test_a_sharp_edge_stays_sharp(rng):
+    """As of the Henon map at some steps: .03 off with kernels of .025 stds and wider."""
+    x = 1.0 - rng.standard_normal(20000) ** 2 / 2.0 + 0.004 * rng.standard_normal(20000)
+    x = (x - x.mean()) / x.std()
+    p = np.arange(0.01, 1.0, 0.01)
+    levels = np.quantile(x, p)[None]
+    known = smoothed(x[None])
+    assert known is not None
+    np.testing.assert_allclose(stats.norm.cdf(known.scores_of(levels))[0], p, atol=0.016)

@@ -48,10 +48,10 @@ def simulated(step, past, n, rng):
     return np.array(values[len(past) :])
 
 
-def row(step, lags, seed, n_paths):
+def row(step, lags, seed, n_values, n_paths):
     """Errors of P(sum > x), share of the paths in the band, shares of futures; by propagation."""
     rng = np.random.default_rng(seed)
-    y = simulated(step, [np.array(0.1), np.array(0.1)], 250, rng)[50:]
+    y = simulated(step, [np.array(0.1), np.array(0.1)], n_values + 50, rng)[50:]
     model = Forecaster(GPRegressor(), lags=lags, differences=0, transform=None, calibrate=False)
     model.fit(pd.Series(y))
     future = simulated(step, [np.full(1000, y[-2]), np.full(1000, y[-1])], STEPS, rng)
@@ -80,12 +80,17 @@ def row(step, lags, seed, n_paths):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="two series of each map")
-    quick = parser.parse_args().quick
-    n_series, n_paths = (2, 1000) if quick else (30, 5000)
+    parser.add_argument("--series", type=int, default=30, help="of each map")
+    parser.add_argument("--paths", type=int, default=20000, help="of Monte Carlo")
+    parser.add_argument("--length", type=int, default=200, help="of a series")
+    parser.add_argument("--maps", nargs="+", choices=MAPS, default=list(MAPS))
+    arguments = parser.parse_args()
+    n_series, n_paths = (2, 1000) if arguments.quick else (arguments.series, arguments.paths)
     print("| map | propagation | P(sum > x) off | mean | normal | band | steps | sum | largest |")
     print("|---|---|---:|---:|---:|---:|---|---|---|")
-    for name, (step, lags) in MAPS.items():
-        table = np.array([list(row(step, lags, seed, n_paths)) for seed in range(n_series)])
+    for name in arguments.maps:
+        sizes = arguments.length, n_paths
+        table = np.array([list(row(*MAPS[name], seed, *sizes)) for seed in range(n_series)])
         for i, kind in enumerate(("mixture", "monte_carlo")):
             worst, mean = table[:, i].max(axis=0), table[:, i].mean(axis=0)
             shares = [

@@ -155,7 +155,7 @@ class ErrorsInVariablesGP(GPRegressor):
         lengthscales_alone: bool = False,
     ) -> None:
         """Set the hyper-parameters by the evidence of an expansion."""
-        units = Units.of(at.inputs, at.targets)
+        units = Units.of(at.inputs, at.targets, at.targets)
         evidence = GaussianProcessEvidence(
             (at.inputs - self._process.input_offset) / units.inputs,
             (at.targets - self._process.output_offset) / units.output,

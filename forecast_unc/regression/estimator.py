@@ -237,7 +237,7 @@ def _check_not_far(name: str, given: Lengthscales, scale: Array, least: float) -
         ratio = np.asarray(given, dtype=np.float64) / scale
     if ((ratio < least) | (ratio > 1.0 / _FAR)).any():
         must = f"be {least:g} to {1.0 / _FAR:g} times the std of the data"
-        got = f"{reprlib.repr(given)} beside {scale.min():.3g}"
+        got = f"{reprlib.repr(np.asarray(given).tolist())} beside {scale.min():.3g}"
         raise refusal(name, must, got, "Rescale the data, or use None.")
 
 
@@ -260,9 +260,9 @@ def column_scale(X: Array) -> Array:
     return np.asarray(np.where(std > 1e-12 * np.abs(X).max(axis=0), std, 1.0))
 
 
-def target_scale(y: Array) -> float:
-    """Standard deviation of (n,); the size of values that are all the same, 1 of zeros."""
-    size, std = float(np.abs(y).max()), float(y.std())
+def target_scale(residual: Array, y: Array | None = None) -> float:
+    """Standard deviation of (n,); if there is none, the size of y, by default these; 1 of zeros."""
+    size, std = float(np.abs(residual if y is None else y).max()), float(residual.std())
     return std if std > 1e-12 * size else size or 1.0
 
 

@@ -152,9 +152,9 @@ class Units(NamedTuple):
     output: float
 
     @classmethod
-    def of(cls, X: Array, y: Array) -> Self:
-        """Scales of the columns of X (n, d), and of y."""
-        return cls(estimator.column_scale(X), float(estimator.column_scale(y[:, None])[0]))
+    def of(cls, X: Array, residual: Array, y: Array) -> Self:
+        """Scales of the columns of X (n, d), and of what a prior mean leaves of y, (n,) each."""
+        return cls(estimator.column_scale(X), estimator.target_scale(residual, y))
 
 
 class ProcessRegressor(KernelRegressor):
@@ -212,7 +212,7 @@ class ProcessRegressor(KernelRegressor):
         output_offset = float(y.mean()) if centered else 0.0
         inputs = X - input_offset
         residual = y - output_offset - inputs @ mean_weights
-        units = Units.of(X, residual)
+        units = Units.of(X, residual, y)
         targets = residual / units.output
         bias_std = search.bias_std(self.bias, targets)
         self._process = GaussianProcess(

@@ -33,8 +33,8 @@ from forecast_unc.regression.prior_draws import PriorDraws, sharing
 # they do not.
 _MOST_ROUNDOFF = 1e-6
 # What few centers leave of the prior variance at a row, in units of the noise, and at least, of the
-# prior; what that costs is in theory/propagations.md.
-_LEFT, _LEAST_LEFT = 0.01, 1e-12
+# prior; what that costs is in theory/propagations.md. The first ones leave a tenth of that.
+_LEFT, _LEAST_LEFT, _FIRST = 0.01, 1e-12, 32
 
 
 @dataclass(frozen=True)
@@ -207,7 +207,9 @@ class KernelPosterior:
         if left < _LEAST_LEFT:
             return self
         kernel = squared_exponential(self.centers, self.centers, self.lengthscales)
-        root, order, rank, _ = dpstrf(kernel, tol=left, lower=1)
+        root, order, rank, _ = dpstrf(kernel, tol=max(0.1 * left, _LEAST_LEFT), lower=1)
+        pivots = np.diagonal(root)[:rank] ** 2
+        rank = max(int(np.count_nonzero(pivots > left)), min(rank, _FIRST, m // 2))
         if 2 * rank > m:
             return self
         whole, order = np.tril(root)[:, :rank].T, order - 1

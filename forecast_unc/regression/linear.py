@@ -21,6 +21,7 @@ from forecast_unc.regression.estimator import (
     LeadingMeans,
     check_relative_noise,
     column_scale,
+    target_scale,
     within_floats,
 )
 from forecast_unc.regression.kernels import inverse, mirrored
@@ -269,7 +270,7 @@ class LinearRegressor(KernelRegressor):
         X, y = within_floats(np.asarray(X), numbers("y", y))
         noise = check_relative_noise(relative_noise, len(y))
         groups = self._checked_groups(X.shape[1])
-        free, unit = self.bias == "free", float(column_scale(y[:, None])[0])
+        free, unit = self.bias == "free", target_scale(y)
         # an orthogonal group, such as a profile of the season, stays so, and is eliminated fast; a
         # shrunk bias is that at the mean input, which would mix the columns
         self._scale = np.append(column_scale(X), 1.0)

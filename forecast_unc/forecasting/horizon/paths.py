@@ -22,45 +22,87 @@ _PATH_MEMORY, _PATH_STEPS = 1 << 27, 64
 # with 5 it was 19 %.
 _LEAST_PARTICLES = 100
 # Pieces of a mixture, a choice between time and error; docs/benchmarks/all.md has the figures.
-# Where the posterior has few rows, which a step takes time for, up to four times as many.
-PIECES, _MORE, _ROWS = 1024, 4, 200
+# Where the posterior has few rows, which a step takes time for, up to eight times as many.
+PIECES, _MORE, _ROWS = 1024, 8, 256
 
 
 class Points:
     r"""Points in the place of draws: piece j goes on from :math:`m_{jt} + s_{jt} \varepsilon_{jt}`.
 
-    .. math:: \tfrac1M \sum_j \varepsilon_{jt} \varepsilon_{ju} = \delta_{tu}, \qquad
-        \tfrac1M \sum_j \varepsilon_{jt} \varepsilon_{ju} \varepsilon_{jv} = 0 :
+    .. math:: \sum_j \varepsilon_{jt} = 0, \qquad
+        \tfrac1m \sum_j \varepsilon_{jt} \varepsilon_{ju} = \delta_{tu} :
 
-    a column is a permutation of normal quantiles for one half of the pieces (a Latin hypercube),
-    made orthogonal to those before it; the other half has the opposite signs. There is no seed.
+    a column is a permutation of normal quantiles for the m pieces of a block (a Latin hypercube),
+    made orthogonal to those before it. Pieces that are alike get quantiles far apart, as in
+    array-RQMC (L'Ecuyer, Lecot & Tuffin, Operations Research 56 (2008)). There is no seed.
     """
 
-    def __init__(self, pieces: slice | Positions, n: int = PIECES) -> None:
-        half = n // 2
-        self._pieces = pieces  # of a block, m of all 256
-        self._quantiles = ndtri((np.arange(half) + 0.5) / half)
-        self._rng = np.random.default_rng(0)
-        self._columns = np.zeros((0, half))
+    def __init__(self, m: int, block: int = 0) -> None:
+        self._quantiles = ndtri((np.arange(m) + 0.5) / m)
+        self._reversed = _reversed_bits(int(m - 1).bit_length())
+        self._rng = np.random.default_rng([7, 77, block])  # stds of sums: 3 % from one to the next
+        self._columns = np.zeros((0, m))
 
     def standard_normal(self, size: int | tuple[int, int], /) -> Array:
         """The next column, (m,), or the next k of them, (m, k)."""
         if isinstance(size, int):
-            return self._next()
+            return self._next(self._rng.permutation(self._quantiles))
         rows, k = size
-        return np.array([self._next() for _ in range(k)]).reshape(k, rows).T
+        return np.array([self.standard_normal(rows) for _ in range(k)]).reshape(k, rows).T
+
+    def beside(self, first: Array, second: Array) -> Array:
+        """The next column, (m,), of pieces that are alike if both of these, (m,) each, are near."""
+        m = len(first)
+        # numbers with reversed bits: 2^k neighbors have a quantile in each of 2^k equal parts
+        mixed = (self._reversed ^ self._rng.integers(len(self._reversed)))[:m]
+        column = np.empty(m)
+        column[_along_curve(first, second)] = self._quantiles[_inverse(mixed.argsort())]
+        return self._next(column)
 
     def random(self) -> float:
         """Start of systematic resampling: the middle of its first interval."""
         return 0.5
 
-    def _next(self) -> Array:
-        # orthogonal to 200 before it; half the pieces would leave none
-        column, before = self._rng.permutation(self._quantiles), self._columns[-200:]
-        column -= (before @ column / len(column)) @ before
+    def _next(self, column: Array) -> Array:
+        # orthogonal to 200 before it; as many as there are pieces would leave none
+        before = self._columns[-min(200, len(column) // 4) :]
+        column = column - (before @ column / len(column)) @ before
         column /= np.sqrt(column @ column / len(column))
         self._columns = np.vstack([before, column])
-        return np.concatenate([column, -column])[self._pieces]
+        return column
+
+
+def _reversed_bits(k: int) -> Positions:
+    """The numbers below 2^k with their k bits in reverse order (van der Corput's sequence)."""
+    out = np.zeros(1, dtype=np.intp)
+    for _ in range(k):
+        out = np.concatenate([2 * out, 2 * out + 1])
+    return out
+
+
+_CELLS = 256  # of a number; two of them have a place on the curve
+_SPREAD = np.array([int(f"{i:b}", 4) for i in range(_CELLS)])  # its bits, with room between them
+
+
+def _along_curve(first: Array, second: Array) -> Positions:
+    """An order in which neighbors are near in both numbers: Morton's curve through their ranks."""
+    rank, other = _ranks(first), _ranks(second)
+    m = len(rank)
+    place = 2 * _SPREAD[_CELLS * rank // m] + _SPREAD[_CELLS * other // m]
+    return np.asarray((m * place + rank).argsort())
+
+
+def _ranks(x: Array) -> Positions:
+    """Ranks (m,) from 0; numbers that differ by roundoff keep their order, on every machine."""
+    digits = np.round(x / max(float(np.abs(x).max()), 1e-300), 9)
+    return _inverse(digits.argsort(kind="stable"))
+
+
+def _inverse(order: Positions) -> Positions:
+    """The permutation that undoes another, (m,)."""
+    out = np.empty_like(order)
+    out[order] = np.arange(len(order))
+    return out
 
 
 Normals = np.random.Generator | Points  # what paths draw, a row of standard normals a path
@@ -84,7 +126,7 @@ def sample_paths_from(model: OneStepModel, start: RunIn, future: Future, method:
     blocks, rng = np.array_split(np.arange(n), -(-n // most)), generator(method.random_state)
     rngs: list[Normals] = [rng]
     if mixture:
-        rngs = [Points(block, n) for block in blocks]
+        rngs = [Points(len(block), int(block[0])) for block in blocks]
     elif len(blocks) > 1:  # each its own: the next one's draws must not depend on the horizon
         rngs = [np.random.default_rng(one) for one in rng.integers(2**63, size=len(blocks))]
     each = zip(blocks, rngs, strict=True)
@@ -149,7 +191,7 @@ class _Paths:
             X = self.trajectory.inputs(exog)
             with at_step(step + 1):
                 mean, std = self.function.predict(X, noise_var[step])
-                draws = self.rng.standard_normal(self.n)
+                draws = self._innovations(mean, paths[:, :step].sum(axis=1))
                 changes = mean + std * draws
                 check_stable(float(changes.mean()), float(changes.std()), self.limit)
                 self.function.keep(draws)
@@ -158,6 +200,12 @@ class _Paths:
             if observation_std > 0.0:
                 paths[:, step] += observation_std * self.rng.standard_normal(self.n)
         return paths
+
+    def _innovations(self, mean: Array, total: Array) -> Array:
+        """Standardized draws (n,) of the next change, by its means and the totals so far."""
+        if isinstance(self.rng, Points):
+            return self.rng.beside(mean, total)
+        return self.rng.standard_normal(self.n)
 
     def _pass(self, t: int) -> None:
         """One step on the way to the origin, given what was observed at its end."""

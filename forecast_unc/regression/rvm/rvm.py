@@ -76,7 +76,7 @@ class RVMRegressor(KernelRegressor):
         Of the precisions. "individual", flat in log alpha, is that of Tipping (2001): with many
         inputs it takes noise for a function, and bands are far too narrow. "smooth" (Schmolck &
         Everson 2007) charges log(n) / 2 nats for each degree of freedom, as Schwarz's criterion
-        does. "auto" is "smooth" with two inputs or more and fewer than 50 rows an input, else
+        does. "auto" is "smooth" with two inputs or more and fewer than 60 rows an input, else
         "individual". "shared" is one precision for all weights (the Bayesian extended linear model,
         whose mean is ridge regression): nothing is sparse, and `algorithm` has no part in it.
     adapt_lengthscales : bool, default=False

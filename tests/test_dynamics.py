@@ -79,10 +79,11 @@ def test_a_score_that_is_not_finite_is_refused():
 
 
 def test_series_of_each_group_and_the_methods_that_are_run_on_them():
-    keys = dynamics.keys(["others", "real", "laser"], [100, 1000], ["", "o03", "p03"], 3)
+    keys = dynamics.keys(["others", "real", "laser"], [100, 1000], ["", "o03", "o10", "p03"], 3)
     assert len(set(keys)) == len(keys)
     of = {group: [key[1:] for key in keys if key[0] == group] for group in dynamics.GROUPS}
-    assert len(of["others"]) == 4 * 2 * 2 * 3  # systems, sizes, noises without "p", seeds
+    # systems, seeds, noises of 100 and of 1000 values
+    assert len(of["others"]) == 5 * 3 * (3 + 2)
     assert {n for name, n, *_ in of["real"] if name == "lynx"} == {100}
     assert {n for name, n, *_ in of["real"] if name == "sunspots"} == {100, 300}
     assert of["laser"] == [("laser", n, "", 0) for n in range(500, 1001, 100)]
@@ -157,7 +158,7 @@ def test_tables_count_rows_and_name_the_largest_losses():
     assert "6 series" in said
     assert "at most 1.05 in 33%" in said
     assert "| laser, 500, none | 2.98 | b |" in tables["Losses first"]
-    # "slow" failed from 900 values, and was not asked for 1000
+    # without ten periods, 1000 values, and the series on which "slow" failed
     assert tables["All series"][0].startswith("3 series")
     assert tables["15 points a period"][0].startswith("1 series")
 

@@ -143,16 +143,18 @@ def test_tables_count_rows_and_name_the_largest_losses():
         ("laser", "laser", 500, "", 0): row(own=0.3, b=0.1, slow=0.2),
         ("laser", "laser", 900, "", 0): row(own=0.3, b=0.1) | {"slow": {"error": "diverges"}},
         ("periods", "A", 150, "", 0): row(own=0.3, b=2000.0, slow=0.2),
+        ("periods", "A", 1000, "", 0): row(b=0.5),
     }
     tables = dynamics.tables(found, ["own", "b", "slow"])
     counts, _, rule, *lines = tables["CRPS"]
-    assert counts.startswith("own is first in 1 of 4 rows, and within 5 % of the first in 2.")
+    assert counts.startswith("own is first in 1 of 5 rows, and within 5 % of the first in 2.")
     assert rule == "|---|---|---|---:|---:|---:|"
     assert lines == [
         "| 2 maps | 100 | none | **0.150** | 0.200 | 0.200 |",
         "| 1 maps | 1000 | 3 % observation | 0.103 | **0.100** |  |",
         "| 2 laser | 500 to 900 | none | 0.300 | **0.100** |  |",
         "| 1 periods | 150 | none | 0.300 | 2e+03 | **0.200** |",
+        "| 1 periods | 1000 | none |  | **0.500** |  |",
     ]
     said, *_ = tables["Losses first"]
     assert "6 series" in said

@@ -537,6 +537,8 @@ def losses(found: Found, methods: list[str]) -> list[str]:
     ratios = []
     for (group, name, n, noise, _), row in found.items():
         known = {other: row[other]["crps"] for other in others if "crps" in row.get(other, {})}
+        if first not in row or not known:
+            continue
         best = min(known, key=known.get)
         # a thousandth of a std more or less is none
         ratio = (row[first].get("crps", np.inf) + 1e-3) / (known[best] + 1e-3)

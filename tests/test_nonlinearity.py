@@ -7,7 +7,7 @@ from scipy.stats import multivariate_normal
 
 from forecast_unc import Forecaster
 from forecast_unc.series import nonlinearity
-from forecast_unc.series.nonlinearity import bend
+from forecast_unc.series.nonlinearity import bend, evidence_of_logarithm
 
 
 def path(step, n, seed, start=0.3):
@@ -114,6 +114,45 @@ def test_of_a_curve_that_is_sampled_finely_some_values_are_left_out():
     ]
     assert tuple(1 + found.stride * i for i in range(6)) in lags
     assert len(lags) == 3
+
+
+def ricker(past, e):
+    """Logarithms of a population that grows until it is too large, with noise of its rate."""
+    return past[-1] + 2.6 - np.exp(past[-1]) + 0.1 * e
+
+
+def test_evidence_of_the_logarithm_is_that_of_densities_of_the_same_values(monkeypatch):
+    """Against densities in units of the values, with the best of all kernels written out."""
+    monkeypatch.setattr(nonlinearity, "_MOST_ROWS", 60)
+    monkeypatch.setattr(nonlinearity, "_LENGTHS", (1.0,))
+    monkeypatch.setattr(nonlinearity, "_BENDING", (1,))
+    logs = path(ricker, 100, 0)
+
+    def best(levels, jacobian):
+        rows = np.array([levels[t - 12 : t + 1] for t in range(40, 100)])
+        center, scale = rows[:, -1].mean(), rows[:, -1].std()
+        past, target = (rows[:, -2::-1] - center) / scale, rows[:, -1] - center
+        line = 1.0 + (past / np.arange(1, 13)) @ (past / np.arange(1, 13)).T
+        function = np.exp(-((past[:, :1] - past[:, 0]) ** 2) / 2) + 0.1 * line
+        each = [likeliest(function + v * np.eye(60), target) for v in (1e-3, 1e-2, 0.1, 0.5)]
+        return max(each) - jacobian[40:].sum()
+
+    expected = best(logs, logs) - best(np.exp(logs), np.zeros(100))
+    assert evidence_of_logarithm(np.exp(logs)) == pytest.approx(expected, rel=1e-6)
+
+
+def test_members_are_of_logarithms_where_the_evidence_is():
+    def powers(y):
+        models = Forecaster(random_state=0).fit(pd.Series(y)).models_
+        return {
+            one.specification.transform for one in models if getattr(one.specification, "bend", 0)
+        }
+
+    y = path(ricker, 150, 1)
+    assert evidence_of_logarithm(np.exp(y)) > 50.0
+    assert powers(np.exp(y)) == {"log"}
+    assert evidence_of_logarithm(y + 10.0) < 0.0
+    assert powers(y + 10.0) == powers(y) == {None}
 
 
 def test_units_do_not_matter_and_gaps_cost_their_rows():

@@ -135,14 +135,14 @@ def forecast_panel(
     >>> from forecast_unc import Forecaster, datasets, forecast_panel
     >>> nile = datasets.load_nile().rename("y").rename_axis("ds").reset_index()
     >>> panel = pd.concat([nile.assign(unique_id="a"), nile[:60].assign(unique_id="b")])
-    >>> ahead = forecast_panel(panel, Forecaster(lags=2), 2, levels=(90,))
+    >>> ahead = forecast_panel(panel, Forecaster(lags=2), 2, levels=(80,))
     >>> ahead.set_index(["unique_id", "ds"]).iloc[:, :3].round(-1)
-                          forecast_unc  forecast_unc-lo-90  forecast_unc-hi-90
+                          forecast_unc  forecast_unc-lo-80  forecast_unc-hi-80
     unique_id ds
-    a         1971-01-01         810.0               570.0              1050.0
-              1972-01-01         840.0               590.0              1100.0
-    b         1931-01-01         900.0               630.0              1170.0
-              1932-01-01         880.0               600.0              1170.0
+    a         1971-01-01         810.0               630.0              1000.0
+              1972-01-01         840.0               640.0              1040.0
+    b         1931-01-01         900.0               690.0              1110.0
+              1932-01-01         880.0               660.0              1100.0
     """
     steps = check_steps(steps)
     levels = export.check_levels(levels)

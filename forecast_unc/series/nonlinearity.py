@@ -39,7 +39,25 @@ def bend(y: Array) -> Bend:
     correlation of 0 lies between them: a line goes on with a smooth curve for a step, not for many.
     """
     fine = -(-_first_zero(y) // _A_QUARTER)
-    return max(Bend(_evidence_of_bend(y[(len(y) - 1) % k :: k]), k) for k in (1, fine) if k)
+    return max(Bend(_evidence_of_bend(_every(y, k)), k) for k in (1, fine) if k)
+
+
+def evidence_of_logarithm(y: Array, stride: int = 1) -> float:
+    """Log evidence of a function of lagged logarithms over that of one of lagged positive values.
+
+    Of densities of the same values; 0 for too few complete rows, or values all alike.
+    """
+    y = _every(y, stride)
+    levels, logs = _complete_rows(y), _complete_rows(np.log(y))
+    if levels is None or logs is None:
+        return 0.0
+    size = len(logs) * float(np.log(levels[:, -1].std() / logs[:, -1].std()))
+    return _bent(logs) - _bent(levels) + size - float(logs[:, -1].sum())
+
+
+def _every(y: Array, stride: int) -> Array:
+    """Every so many values, with the last."""
+    return y[(len(y) - 1) % stride :: stride]
 
 
 def _first_zero(y: Array) -> int:
@@ -53,28 +71,45 @@ def _first_zero(y: Array) -> int:
     return int(below.argmax()) + 1 if below.any() else 0
 
 
-def _evidence_of_bend(y: Array) -> float:
-    """Evidence of adjacent values alone."""
+def _complete_rows(y: Array) -> Array | None:
+    """The last complete rows of lagged values and the next, (n, 13); None if too few, or alike."""
     if len(y) <= _IN_LINE:
-        return 0.0
+        return None
     rows = np.lib.stride_tricks.sliding_window_view(y, _IN_LINE + 1)
     rows = rows[~np.isnan(rows).any(axis=1)][-_MOST_ROWS:]
-    if len(rows) < _LEAST_ROWS or not np.ptp(rows[:, -1]):
+    return rows if len(rows) >= _LEAST_ROWS and np.ptp(rows[:, -1]) else None
+
+
+def _evidence_of_bend(y: Array) -> float:
+    """Evidence of a function of adjacent values over a line in them."""
+    rows = _complete_rows(y)
+    if rows is None:
         return 0.0
-    z = (rows - rows[:, -1].mean()) / rows[:, -1].std()
-    target, unit = z[:, -1], np.eye(len(z))
-    past = z[:, -2::-1]
-    shrunk = past / np.arange(1, _IN_LINE + 1)
-    line = 1.0 + shrunk @ shrunk.T
+    target, _, line = _standardized(rows)
+    unit = np.eye(len(target))
     straight = max(_log_evidence(weight * line + unit, target) for weight in _WEIGHTS)
-    bent = -np.inf
+    return _bent(rows) - straight
+
+
+def _bent(rows: Array) -> float:
+    """Log evidence of the best function, of standardized values."""
+    target, past, line = _standardized(rows)
+    best, unit = -np.inf, np.eye(len(target))
     for k in _BENDING:
         apart = past[:, None, :k] - past[None, :, :k]
         distance = np.einsum("ijk,ijk->ij", apart, apart) / k
         for length in _LENGTHS:
             function = np.exp(-0.5 * distance / length**2) + _LINE * line
-            bent = max(bent, *(_log_evidence(function + var * unit, target) for var in _NOISES))
-    return float(bent - straight)
+            best = max(best, *(_log_evidence(function + var * unit, target) for var in _NOISES))
+    return float(best)
+
+
+def _standardized(rows: Array) -> tuple[Array, Array, Array]:
+    """Targets (n,), lagged values (n, 12), in stds of the targets; and the covariance of a line."""
+    z = (rows - rows[:, -1].mean()) / rows[:, -1].std()
+    past = z[:, -2::-1]
+    shrunk = past / np.arange(1, _IN_LINE + 1)
+    return z[:, -1], past, 1.0 + shrunk @ shrunk.T
 
 
 def _log_evidence(cov: Array, target: Array) -> float:
